@@ -1,0 +1,73 @@
+//! Measures a bus: its memory, its CPU and its bytes on the wire, with one TCP connection for each subscriber.
+//!
+//! The bus is the real command, `nimbus serve`, in a process of its own; it is taken from the directory of this program,
+//! so build both: `cargo build --release -p nimbus-cli -p nimbus-bench`.
+
+mod client;
+mod held;
+mod objects;
+mod publisher;
+mod report;
+mod restart;
+mod server;
+mod stall;
+mod subscriber;
+mod targeted;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::report::Report;
+
+/// Measures a bus.
+#[derive(Debug, Parser)]
+#[command(name = "nimbus-bench", version)]
+struct Arguments {
+    /// Also write each row of the table to this file, one JSON object per line.
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What a subscriber that stops reading costs the bus, and whether it ends exact.
+    Stall(stall::Arguments),
+    /// What a restart of the bus costs its subscribers, and whether they lose anything.
+    Restart(restart::Arguments),
+    /// What a publish to one agent costs among a few and among many.
+    Targeted(targeted::Arguments),
+}
+
+// One thread: the bus has the other core to itself, and its CPU is what is measured.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let Arguments { json, command } = Arguments::parse();
+    match run(json, &command).await {
+        Ok(code) => code,
+        Err(error) => {
+            report::complain(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCode> {
+    client::allow_many_connections()?;
+    let (name, subscribers) = match command {
+        Command::Stall(arguments) => ("stall", arguments.subscribers()),
+        Command::Restart(arguments) => ("restart", arguments.subscribers()),
+        Command::Targeted(arguments) => ("targeted", arguments.subscribers()),
+    };
+    client::check_connections(subscribers)?;
+    let mut report = Report::begin(name, json.as_deref())?;
+    match command {
+        Command::Stall(arguments) => stall::run(arguments, &mut report).await?,
+        Command::Restart(arguments) => restart::run(arguments, &mut report).await?,
+        Command::Targeted(arguments) => targeted::run(arguments, &mut report).await?,
+    }
+    report.finish()
+}

@@ -1,0 +1,85 @@
+//! Errors as callers see them: a code, a sentence, and details that programs can read.
+
+use std::{collections::HashMap, time::Duration};
+
+use nimbus_core::Invalid;
+use nimbus_store::{Reason, Refused};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+/// The domain of our reasons in `google.rpc.ErrorInfo`.
+const DOMAIN: &str = "nimbus.v1";
+
+/// A field of the request that is not as it should be.
+pub(crate) fn field(path: &str, error: &Invalid) -> Status {
+    bad(path, error.to_string())
+}
+
+/// The same, in our own words.
+pub(crate) fn bad(path: &str, expected: impl Into<String>) -> Status {
+    let expected = expected.into();
+    let details = ErrorDetails::with_bad_request_violation(path, &expected);
+    Status::with_error_details(Code::InvalidArgument, format!("{path}: {expected}"), details)
+}
+
+/// A limit that was reached.
+pub(crate) fn full(limit: &'static str, message: String) -> Status {
+    let mut details = ErrorDetails::with_quota_failure_violation(limit, &message);
+    details.set_error_info("LIMIT", DOMAIN, HashMap::from([("limit".to_owned(), limit.to_owned())]));
+    Status::with_error_details(Code::ResourceExhausted, message, details)
+}
+
+/// Not now, but after this long.
+pub(crate) fn later(message: impl Into<String>, after: Duration) -> Status {
+    let details = ErrorDetails::with_retry_info(Some(after));
+    Status::with_error_details(Code::Unavailable, message, details)
+}
+
+/// A session that is over for a reason that the agent should know.
+pub(crate) fn superseded(newer: u64) -> Status {
+    let mut details = ErrorDetails::new();
+    details.set_error_info("SUPERSEDED", DOMAIN, HashMap::from([("session".to_owned(), format!("{newer:016x}"))]));
+    let message = format!("a newer session ({newer:016x}) of the same agent has taken over");
+    Status::with_error_details(Code::Aborted, message, details)
+}
+
+/// A transaction that was refused; `path` names the list of operations in the request.
+pub(crate) fn refused(refused: &Refused, path: &str) -> Status {
+    let message = refused.to_string();
+    match refused {
+        Refused::Step { step, key, reason } => {
+            let (at, subject) = (format!("{path}[{step}]"), key.to_string());
+            let mut details = ErrorDetails::new();
+            details.set_resource_info(key.kind().as_str(), &subject, "", reason.to_string());
+            let code = match reason {
+                Reason::Precondition { field, .. } => {
+                    details.add_precondition_failure_violation(*field, &subject, reason.to_string());
+                    Code::FailedPrecondition
+                }
+                Reason::Foreign(_) => precondition(&mut details, "manager", &subject, reason),
+                Reason::StaleGeneration { .. } | Reason::SameGeneration(_) | Reason::ObservedAhead { .. } => {
+                    precondition(&mut details, "generation", &subject, reason)
+                }
+                Reason::NoSuchObject => Code::NotFound,
+                _ => {
+                    details.add_bad_request_violation(&at, reason.to_string());
+                    Code::InvalidArgument
+                }
+            };
+            Status::with_error_details(code, format!("{at}: {key}: {reason}"), details)
+        }
+        Refused::Fenced { publisher, .. } => {
+            let details = ErrorDetails::with_precondition_failure_violation("fence", publisher.as_str(), &message);
+            Status::with_error_details(Code::FailedPrecondition, message, details)
+        }
+        Refused::Full { limit, .. } => full(limit, message),
+        Refused::NoSync(_) => Status::aborted(message),
+        Refused::NotCovered { .. } => bad(path, message),
+        _ => Status::failed_precondition(message),
+    }
+}
+
+fn precondition(details: &mut ErrorDetails, field: &str, subject: &str, reason: &Reason) -> Code {
+    details.add_precondition_failure_violation(field, subject, reason.to_string());
+    Code::FailedPrecondition
+}

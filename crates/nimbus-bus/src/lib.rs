@@ -1,0 +1,27 @@
+//! The gRPC bus: serves a collection to agents and takes what publishers want to exist.
+//!
+//! The bus takes connections and a shutdown future; it never binds a socket, reads the environment or makes up
+//! randomness: epoch and seed are given to it, and time is tokio's, so that it also runs inside a simulated network.
+
+mod admission;
+mod config;
+mod convert;
+mod fault;
+mod handshake;
+mod identity;
+mod inner;
+mod lists;
+mod metrics;
+mod publishing;
+mod reading;
+mod reflection;
+mod schemas;
+mod server;
+mod session;
+mod subscribe;
+
+pub use config::{Config, Limits};
+pub use identity::{Identity, Proof};
+pub use metrics::Metrics;
+pub use schemas::{SchemaError, SchemaLimits, Schemas};
+pub use server::{Bus, ServeError};

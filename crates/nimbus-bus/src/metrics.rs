@@ -1,0 +1,103 @@
+//! What operators watch.
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+/// What operators watch. Names of objects, agents and publishers are never labels.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    pub(crate) sessions: Gauge,
+    pub(crate) superseded: Counter,
+    pub(crate) answers: Family<ModeLabel, Counter>,
+    pub(crate) sent_bytes: Counter,
+    pub(crate) restarts: Counter,
+    pub(crate) reports: Counter,
+    pub(crate) transactions: Family<OutcomeLabel, Counter>,
+    pub(crate) syncs: Family<OutcomeLabel, Counter>,
+    pub(crate) refusals: Family<LimitLabel, Counter>,
+    pub(crate) used: Family<LimitLabel, Gauge>,
+    limits: Family<LimitLabel, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ModeLabel {
+    mode: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct LimitLabel {
+    limit: &'static str,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers everything under the prefix `nimbus_bus`.
+    pub fn new(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let registry = registry.sub_registry_with_prefix("nimbus_bus");
+        let Self {
+            sessions,
+            superseded,
+            answers,
+            sent_bytes,
+            restarts,
+            reports,
+            transactions,
+            syncs,
+            refusals,
+            used,
+            limits,
+        } = metrics.clone();
+        registry.register("sessions", "Subscriptions at the moment", sessions);
+        registry.register("sessions_superseded", "Sessions ended by a newer one of the same agent", superseded);
+        registry.register("answers", "Subscriptions answered, by mode", answers);
+        registry.register("sent_bytes", "Bytes of frames handed to the transport", sent_bytes);
+        registry.register("group_restarts", "Groups begun again because the reader was too slow", restarts);
+        registry.register("reports", "Reports taken", reports);
+        registry.register("transactions", "Transactions, by outcome", transactions);
+        registry.register("syncs", "Publisher syncs, by outcome", syncs);
+        registry.register("refusals", "Requests refused because a limit was reached", refusals);
+        registry.register("used", "How much of a limit is used", used);
+        registry.register("limit", "The limit as it is configured", limits);
+        metrics
+    }
+
+    pub(crate) fn set_limits(&self, limits: &[(&'static str, u64)]) {
+        for (limit, value) in limits {
+            self.limits
+                .get_or_create(&LimitLabel { limit })
+                .set(i64::try_from(*value).unwrap_or(i64::MAX));
+        }
+    }
+
+    pub(crate) fn refuse(&self, limit: &'static str) {
+        self.refusals.get_or_create(&LimitLabel { limit }).inc();
+    }
+
+    pub(crate) fn set_used(&self, limit: &'static str, used: usize) {
+        self.used
+            .get_or_create(&LimitLabel { limit })
+            .set(i64::try_from(used).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn answer(&self, mode: nimbus_wire::v1::Mode) {
+        self.answers.get_or_create(&ModeLabel { mode: mode.as_str_name().to_owned() }).inc();
+    }
+
+    pub(crate) fn transaction(&self, outcome: &'static str) {
+        self.transactions.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+
+    pub(crate) fn sync(&self, outcome: &'static str) {
+        self.syncs.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+}

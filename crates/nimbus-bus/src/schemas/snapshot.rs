@@ -1,0 +1,74 @@
+//! Everything that is known at one time.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+use crate::schemas::{
+    built_in,
+    error::SchemaError,
+    file::{File, Files},
+    imports,
+};
+
+/// Everything that is known at one time. Immutable.
+pub(crate) struct Snapshot {
+    /// Rises with every snapshot.
+    pub(crate) version: u64,
+    pub(crate) files: Files,
+    /// All files, linked.
+    pub(crate) pool: DescriptorPool,
+    kinds: BTreeMap<Arc<str>, MessageDescriptor>,
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// What every bus knows.
+    pub(super) fn built_in() -> Self {
+        let files = built_in::files().expect("the built-in files are well-formed, a test reads them");
+        Self::link(0, files).expect("the built-in files fit together, a test links them")
+    }
+
+    /// Links `files`; no kinds yet.
+    pub(super) fn link(version: u64, files: Files) -> Result<Self, SchemaError> {
+        imports::verify(&files)?;
+        let mut set = Vec::with_capacity(files.values().map(|file| file.bytes.len() + 16).sum());
+        for file in files.values() {
+            imports::append_to_set(&mut set, &imports::without_public_imports(&files, file));
+        }
+        let pool = DescriptorPool::decode(set.as_slice()).map_err(|error| SchemaError::BadFile {
+            file: error.file().unwrap_or("descriptor set").to_owned(),
+            reason: match error.line() {
+                Some(line) => format!("line {}: {error}", line + 1),
+                None => error.to_string(),
+            },
+        })?;
+        Ok(Self { version, files, pool, kinds: BTreeMap::new() })
+    }
+
+    /// Makes a message a kind. False if there is no such message.
+    pub(super) fn add_kind(&mut self, kind: &str) -> bool {
+        let message = self.pool.get_message_by_name(kind).filter(|message| !message.is_map_entry());
+        let Some(message) = message else { return false };
+        self.kinds.insert(kind.into(), message);
+        true
+    }
+
+    pub(super) fn kind(&self, kind: &str) -> Option<&MessageDescriptor> {
+        self.kinds.get(kind)
+    }
+
+    pub(super) fn kinds(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.kinds.keys().map(|kind| &**kind)
+    }
+
+    pub(super) fn messages(&self) -> impl Iterator<Item = (&str, &MessageDescriptor)> {
+        self.kinds.iter().map(|(kind, message)| (&**kind, message))
+    }
+
+    /// The files that users registered.
+    pub(super) fn user_files(&self) -> impl Iterator<Item = &Arc<File>> {
+        self.files.values().filter(|file| !file.built_in)
+    }
+}

@@ -1,0 +1,129 @@
+//! The bus as a whole: its services on connections that are given to it.
+
+use std::{future::Future, sync::Arc};
+
+use nimbus_store::Collection;
+use nimbus_wire::v1::publisher_server::PublisherServer;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::transport::{Server, server::Connected};
+use tonic_health::{
+    ServingStatus,
+    pb::health_server::HealthServer,
+    server::{HealthReporter, HealthService},
+};
+
+use crate::{
+    config::Config, handshake::Handshake, inner::Inner, metrics::Metrics, publishing::Publishing, reflection,
+    schemas::Schemas, subscribe::BusService,
+};
+
+/// A bus. Cheap to clone; all clones are the same bus.
+#[derive(Clone)]
+pub struct Bus {
+    inner: Arc<Inner>,
+    health: HealthServer<HealthService>,
+}
+
+/// Why a bus stopped serving.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The transport failed.
+    #[error("the transport failed")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+/// Room for the metadata of a call. Nobody needs more, and a header block is held in memory.
+const MAX_HEADERS: u32 = 16 << 10;
+
+/// Streams that a client opens and resets at once cost it little and us a lot; beyond this, the connection ends.
+const MAX_RESET_STREAMS: usize = 64;
+
+const SERVICES: [&str; 3] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher"];
+
+// === impl Bus ===
+
+impl Bus {
+    /// A bus with an empty collection.
+    pub fn new(config: Config, metrics: Metrics) -> Self {
+        let reporter = HealthReporter::new();
+        let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
+        Self { inner: Arc::new(Inner::new(config, metrics, reporter)), health }
+    }
+
+    /// The collection that it serves.
+    pub fn store(&self) -> &Collection {
+        &self.inner.store
+    }
+
+    /// The kinds that were registered.
+    pub fn schemas(&self) -> &Schemas {
+        &self.inner.schemas
+    }
+
+    /// Serves these connections until `shutdown`, then sends everybody away and waits for them to go, but not longer
+    /// than the configuration says.
+    ///
+    /// # Errors
+    /// If the transport fails as a whole; a failing connection ends alone.
+    pub async fn serve<I, IO, E>(self, incoming: I, shutdown: impl Future<Output = ()> + Send) -> Result<(), ServeError>
+    where
+        I: Stream<Item = Result<IO, E>> + Send,
+        IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+        IO::ConnectInfo: Clone + Send + Sync + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    {
+        let inner = self.inner.clone();
+        for service in SERVICES {
+            inner.health.set_service_status(service, ServingStatus::Serving).await;
+        }
+        inner.update_readiness().await;
+        let (config, limits) = (&inner.config, &inner.config.limits);
+        let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
+        let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        let server = Server::builder()
+            .http2_keepalive_interval(Some(config.keepalive))
+            .http2_keepalive_timeout(Some(config.keepalive))
+            .http2_max_header_list_size(MAX_HEADERS)
+            .http2_max_pending_accept_reset_streams(Some(MAX_RESET_STREAMS))
+            .max_concurrent_streams(limits.streams)
+            .add_service(BusService::new(inner.clone()))
+            .add_service(publisher)
+            .add_service(self.health)
+            .add_service(reflection)
+            .add_service(reflection_alpha);
+
+        let timeout = config.handshake_timeout;
+        let incoming = incoming.map(move |io| io.map(|io| Handshake::new(io, timeout)));
+        let (stopping, mut stopped) = tokio::sync::watch::channel(false);
+        let draining = async {
+            shutdown.await;
+            tracing::info!("draining");
+            for service in SERVICES {
+                inner.health.set_service_status(service, ServingStatus::NotServing).await;
+            }
+            inner.sessions.drain(config.drain, "the bus is shutting down");
+            stopping.send_replace(true);
+        };
+        let deadline = async {
+            // An error means that the sender is gone, and serving has ended by itself.
+            if stopped.wait_for(|stopping| *stopping).await.is_ok() {
+                tokio::time::sleep(config.drain).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            served = server.serve_with_incoming_shutdown(incoming, draining) => served?,
+            () = deadline => tracing::info!("drain deadline reached, closing what is left"),
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bus").field("store", &self.inner.store).finish_non_exhaustive()
+    }
+}

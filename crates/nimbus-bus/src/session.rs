@@ -1,0 +1,252 @@
+//! Sessions: live subscriptions, and what their reports say.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use dashmap::{DashMap, mapref::entry::Entry};
+use nimbus_core::{AgentId, ObjectKey, Revision};
+use nimbus_store::{Scope, Signal};
+use nimbus_wire::v1;
+use parking_lot::Mutex;
+use tonic::Status;
+
+use crate::{fault, metrics::Metrics};
+
+/// One live subscription.
+pub(crate) struct Session {
+    pub(crate) id: u64,
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) signal: Signal,
+    state: Mutex<State>,
+}
+
+/// What others want of a session; its stream looks when the signal is raised.
+#[derive(Default)]
+struct State {
+    end: Option<Status>,
+    drain: Option<v1::Drain>,
+    rescope: Option<Scope>,
+    report_wanted: bool,
+    progress: Progress,
+}
+
+/// How far a subscriber says to be.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    pub(crate) sequence: u64,
+    pub(crate) received: Revision,
+    pub(crate) applied: Revision,
+    pub(crate) received_bytes: u64,
+    pub(crate) exceptions: BTreeMap<ObjectKey, v1::Exception>,
+    /// A report was lost and no full one came since.
+    pub(crate) full_wanted: bool,
+}
+
+/// What a session's stream has to do.
+pub(crate) enum Order {
+    End(Status),
+    Send(v1::notice::Notice),
+    Rescope(Scope),
+}
+
+/// All live sessions.
+pub(crate) struct Sessions {
+    seed: u64,
+    opened: AtomicU64,
+    limit: usize,
+    by_id: DashMap<u64, Arc<Session>>,
+    by_agent: DashMap<AgentId, u64>,
+    /// No more sessions are opened: come back after this long.
+    draining: Mutex<Option<Duration>>,
+    metrics: Metrics,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// What others want of this session, one thing at a time.
+    pub(crate) fn order(&self) -> Option<Order> {
+        let mut state = self.state.lock();
+        if let Some(drain) = state.drain.take() {
+            return Some(Order::Send(v1::notice::Notice::Drain(drain)));
+        }
+        if let Some(status) = state.end.take() {
+            return Some(Order::End(status));
+        }
+        if std::mem::take(&mut state.report_wanted) {
+            return Some(Order::Send(v1::notice::Notice::ReportWanted(v1::ReportWanted {})));
+        }
+        state.rescope.take().map(Order::Rescope)
+    }
+
+    /// Bytes of frames that the subscriber says to have received.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.state.lock().progress.received_bytes
+    }
+
+    /// Ends the session.
+    pub(crate) fn end(&self, status: Status) {
+        self.state.lock().end = Some(status);
+        self.signal.raise();
+    }
+
+    /// Reads another scope from now on.
+    pub(crate) fn rescope(&self, scope: Scope) {
+        self.state.lock().rescope = Some(scope);
+        self.signal.raise();
+    }
+
+    /// Takes a report.
+    pub(crate) fn report(
+        &self,
+        report: v1::ReportRequest,
+        head: Revision,
+        max_exceptions: usize,
+    ) -> Result<v1::ReportResponse, Status> {
+        let exceptions = keyed(report.exceptions)?;
+        let cleared: Vec<ObjectKey> = report
+            .cleared
+            .iter()
+            .map(ObjectKey::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(|error| fault::field("cleared", &error))?;
+        let mut state = self.state.lock();
+        let progress = &mut state.progress;
+        if report.sequence != 0 && report.sequence <= progress.sequence && !report.full {
+            // Sent again after a reconnect of the report stream: it was taken already.
+            return Ok(progress.answer());
+        }
+        progress.check(report.received, report.applied, head)?;
+        let gap = !report.full && report.sequence != progress.sequence + 1;
+        let mut next = if report.full { BTreeMap::new() } else { std::mem::take(&mut progress.exceptions) };
+        cleared.iter().for_each(|key| drop(next.remove(key)));
+        next.extend(exceptions);
+        if next.len() > max_exceptions {
+            progress.full_wanted = true;
+            return Err(fault::full(
+                "exceptions",
+                format!("exceptions of one session are limited to {max_exceptions}"),
+            ));
+        }
+        progress.exceptions = next;
+        progress.sequence = report.sequence;
+        progress.received = progress.received.max(Revision(report.received));
+        progress.applied = progress.applied.max(Revision(report.applied));
+        progress.received_bytes = progress.received_bytes.max(report.received_bytes);
+        progress.full_wanted = (progress.full_wanted || gap) && !report.full;
+        let answer = progress.answer();
+        state.report_wanted |= gap;
+        drop(state);
+        self.signal.raise();
+        Ok(answer)
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn answer(&self) -> v1::ReportResponse {
+        v1::ReportResponse { sequence: self.sequence, full_wanted: self.full_wanted }
+    }
+
+    fn check(&self, received: u64, applied: u64, head: Revision) -> Result<(), Status> {
+        if received > head.0 {
+            return Err(fault::bad("received", format!("at most {head}, the newest revision, found {received}")));
+        }
+        if applied > received.max(self.received.0) {
+            return Err(fault::bad("applied", format!("at most what was received ({received}), found {applied}")));
+        }
+        Ok(())
+    }
+}
+
+// === impl Sessions ===
+
+impl Sessions {
+    pub(crate) fn new(seed: u64, limit: usize, metrics: Metrics) -> Self {
+        let (by_id, by_agent) = (DashMap::new(), DashMap::new());
+        Self { seed, opened: AtomicU64::new(0), limit, by_id, by_agent, draining: Mutex::default(), metrics }
+    }
+
+    /// Opens a session. An older one of the same agent ends.
+    pub(crate) fn open(&self, agent: Option<AgentId>, signal: Signal) -> Result<Arc<Session>, Status> {
+        if let Some(wait) = *self.draining.lock() {
+            return Err(fault::later("the bus is shutting down", wait));
+        }
+        let replaces = agent.as_ref().is_some_and(|agent| self.by_agent.contains_key(agent));
+        if self.by_id.len() >= self.limit && !replaces {
+            self.metrics.refuse("sessions");
+            let message = format!("sessions are limited to {} (hint: connect to another bus)", self.limit);
+            return Err(fault::full("sessions", message));
+        }
+        let id = scramble(self.seed.wrapping_add(self.opened.fetch_add(1, Ordering::Relaxed)));
+        let session = Arc::new(Session { id, agent: agent.clone(), signal, state: Mutex::default() });
+        self.by_id.insert(id, session.clone());
+        let older = agent.and_then(|agent| self.by_agent.insert(agent, id));
+        if let Some((_, older)) = older.and_then(|older| self.by_id.remove(&older)) {
+            self.metrics.superseded.inc();
+            older.end(fault::superseded(id));
+        }
+        self.count();
+        Ok(session)
+    }
+
+    /// Forgets a session whose stream has ended.
+    pub(crate) fn close(&self, session: &Session) {
+        self.by_id.remove(&session.id);
+        if let Some(agent) = &session.agent
+            && let Entry::Occupied(entry) = self.by_agent.entry(agent.clone())
+            && *entry.get() == session.id
+        {
+            entry.remove();
+        }
+        self.count();
+    }
+
+    /// The session of that number.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Session>> {
+        self.by_id.get(&id).map(|session| session.clone())
+    }
+
+    /// Sends everybody away, each with a time of its own to come back at.
+    pub(crate) fn drain(&self, spread: Duration, reason: &str) {
+        *self.draining.lock() = Some(spread);
+        let spread_ms = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX).max(1);
+        let sessions: Vec<_> = self.by_id.iter().map(|entry| entry.value().clone()).collect();
+        for session in sessions {
+            // Session numbers are scattered, so these are too.
+            let retry_after_ms = session.id % spread_ms;
+            session.state.lock().drain = Some(v1::Drain { retry_after_ms, reason: reason.to_owned() });
+            session.end(fault::later(reason, Duration::from_millis(retry_after_ms)));
+        }
+    }
+
+    fn count(&self) {
+        self.metrics.sessions.set(i64::try_from(self.by_id.len()).unwrap_or(i64::MAX));
+        self.metrics.set_used("sessions", self.by_id.len());
+    }
+}
+
+fn keyed(exceptions: Vec<v1::Exception>) -> Result<Vec<(ObjectKey, v1::Exception)>, Status> {
+    let keyed = exceptions.into_iter().enumerate().map(|(at, exception)| {
+        let path = format!("exceptions[{at}].key");
+        let key = exception.key.as_ref().ok_or_else(|| fault::bad(&path, "the key of the object"))?;
+        let key = ObjectKey::try_from(key).map_err(|error| fault::field(&path, &error))?;
+        Ok((key, exception))
+    });
+    keyed.collect()
+}
+
+/// Spreads consecutive numbers over all numbers, one to one (the finalizer of `SplitMix64`).
+fn scramble(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,81 @@
+//! Flags for what the bus accepts.
+
+use clap::Args;
+use nimbus_bus::Limits;
+use nimbus_store::MAX_OBJECT_BYTES;
+
+/// Defines one flag for each limit, and what it sets.
+macro_rules! limits {
+    ($($flag:ident: $type:ty, $help:literal => $($field:ident).+;)*) => {
+        /// What the bus accepts; beyond it, callers get `RESOURCE_EXHAUSTED` and nothing is lost.
+        #[derive(Debug, Args)]
+        #[command(next_help_heading = "Limits")]
+        pub(crate) struct LimitArguments {
+            $(
+                #[doc = $help]
+                #[arg(long, value_name = "N", default_value_t = Limits::default().$($field).+)]
+                $flag: $type,
+            )*
+        }
+
+        impl LimitArguments {
+            fn apply(&self, limits: &mut Limits) {
+                $(limits.$($field).+ = self.$flag;)*
+            }
+        }
+    };
+}
+
+limits! {
+    max_objects: usize, "Objects in all" => store.objects;
+    max_kinds: usize, "Kinds" => store.kinds;
+    max_object_bytes: usize, "Bytes of one encoded object" => store.object_bytes;
+    max_labels: usize, "Labels of one object" => store.labels;
+    max_refs: usize, "References of one object" => store.refs;
+    max_named_agents: usize, "Agents named by one object" => store.named_agents;
+    max_ops: usize, "Operations in one transaction" => store.steps;
+    max_tombstones: usize, "Ends of objects that are remembered, for those who come back" => store.tombstones;
+    max_idle_filters: usize, "Filters that are kept up to date although nobody is subscribed with them" => store.idle_filters;
+    max_sessions: usize, "Subscriptions at the same time" => sessions;
+    max_message_bytes: usize, "Bytes of one request" => message_bytes;
+    max_frame_bytes: usize, "Bytes of one frame" => frame_bytes;
+    max_request_kinds: usize, "Kinds named in one request" => request_kinds;
+    max_filter_terms: usize, "Terms of one filter" => filter_terms;
+    max_agent_labels: usize, "Labels of one agent" => agent_labels;
+    max_page_objects: usize, "Objects on one page of a list" => page_objects;
+    max_page_bytes: usize, "Bytes on one page of a list" => page_bytes;
+    max_open_lists: usize, "Lists that are being paged through" => open_lists;
+    max_exceptions: usize, "Exceptions that one session may report" => exceptions;
+    max_reservations: usize, "Subscribers that were told when to come back" => reservations;
+    max_group_bytes: usize, "Bytes that large groups under way may hold on to" => group_bytes;
+    max_streams: u32, "Requests at the same time on one connection" => streams;
+    max_schema_bytes: usize, "Bytes of one descriptor set" => schemas.max_set_bytes;
+    max_schemas_bytes: usize, "Bytes of all registered descriptors" => schemas.max_total_bytes;
+    max_schema_files: usize, "Files of descriptors" => schemas.max_files;
+    max_schema_kinds: usize, "Registered kinds" => schemas.max_kinds;
+    snapshot_rate: u64, "Bytes of snapshots per second, to all subscribers together" => snapshot_rate;
+    snapshot_burst: u64, "Bytes of snapshots that may be sent at once" => snapshot_burst;
+}
+
+/// The largest frame that agents must be able to take.
+const MAX_FRAME_BYTES: usize = 1 << 20;
+
+// === impl LimitArguments ===
+
+impl LimitArguments {
+    /// The limits, if they fit together.
+    pub(crate) fn into_limits(self) -> Result<Limits, String> {
+        let mut limits = Limits::default();
+        self.apply(&mut limits);
+        if limits.store.object_bytes > MAX_OBJECT_BYTES {
+            return Err(format!("--max-object-bytes: at most {MAX_OBJECT_BYTES}, so that an object fits into a frame"));
+        }
+        if !(1024..=MAX_FRAME_BYTES).contains(&limits.frame_bytes) {
+            return Err(format!("--max-frame-bytes: between 1024 and {MAX_FRAME_BYTES}"));
+        }
+        if limits.message_bytes < limits.store.object_bytes {
+            return Err("--max-message-bytes: at least --max-object-bytes, or no object can be published".to_owned());
+        }
+        Ok(limits)
+    }
+}

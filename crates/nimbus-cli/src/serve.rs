@@ -1,0 +1,99 @@
+//! `nimbus serve`: a bus on a socket.
+
+use std::{net::SocketAddr, time::Duration};
+
+use clap::Args;
+use nimbus_bus::{Bus, Config, Metrics};
+use nimbus_core::Epoch;
+use prometheus_client::registry::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
+
+use crate::{limits::LimitArguments, shutdown};
+
+/// Run a bus.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where to listen. Port 0 takes any free one; the first line of output says which.
+    #[arg(long, env = "NIMBUS_LISTEN", default_value = "127.0.0.1:7400")]
+    listen: SocketAddr,
+
+    /// Where objects are kept: `memory` forgets them when it stops, and publishers refill it.
+    #[arg(long, env = "NIMBUS_STORE", default_value = "memory", value_parser = parse_store)]
+    store: Store,
+
+    /// Treat every kind as complete, whether a publisher has synced it or not.
+    ///
+    /// For trying things out. After a restart, agents remove what has not been published again yet.
+    #[arg(long, env = "NIMBUS_ASSUME_COMPLETE")]
+    assume_complete: bool,
+
+    /// Seconds between bookmarks, which tell an idle subscriber that it has everything.
+    #[arg(long, env = "NIMBUS_BOOKMARK_INTERVAL", default_value_t = 15.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    bookmark_interval: f64,
+
+    /// Seconds over which subscribers are sent away when the bus stops.
+    #[arg(long, env = "NIMBUS_DRAIN", default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    drain: f64,
+
+    #[command(flatten)]
+    limits: LimitArguments,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Store {
+    Memory,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
+    let Arguments { listen, store: Store::Memory, assume_complete, bookmark_interval, drain, limits } = arguments;
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| format!("cannot listen on {listen}: {error} (hint: is another bus running there?)"))?;
+    let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
+
+    let config = Config {
+        assume_complete,
+        bookmark_interval: Duration::from_secs_f64(bookmark_interval),
+        drain: Duration::from_secs_f64(drain),
+        limits: limits.into_limits()?,
+        ..Config::new(Epoch(rand::random()), rand::random())
+    };
+    let epoch = config.epoch;
+    let bus = Bus::new(config, Metrics::new(&mut Registry::default()));
+    let incoming = TcpListenerStream::new(listener).map(|stream| stream.and_then(prepare));
+
+    #[allow(clippy::print_stdout, reason = "scripts read the address from the first line")]
+    {
+        println!("listening on {address}");
+    }
+    tracing::info!(%address, %epoch, store = "memory", assume_complete, "bus started");
+    let stop = async {
+        if let Err(error) = shutdown::requested().await {
+            tracing::error!(%error, "cannot wait for signals, stopping");
+        }
+    };
+    bus.serve(incoming, stop).await.map_err(|error| error.to_string())?;
+    tracing::info!("bus stopped");
+    Ok(())
+}
+
+/// Small frames must not wait for others.
+fn prepare(stream: TcpStream) -> std::io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+fn parse_store(text: &str) -> Result<Store, String> {
+    match text {
+        "memory" => Ok(Store::Memory),
+        other => Err(format!("{other:?} is not available: this version keeps objects in memory only (use memory)")),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds between 0.01 and 86400".to_owned()),
+    }
+}

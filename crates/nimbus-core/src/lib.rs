@@ -1,0 +1,20 @@
+//! The words that every part of nimbus shares: kinds, keys, revisions, labels, selectors, digests.
+//!
+//! Everything here is a plain value: no I/O, no clock, no runtime. A value that exists is valid; what comes from outside
+//! goes through a `new` or `parse` that says what it expected.
+
+mod audience;
+mod digest;
+mod id;
+mod key;
+mod labels;
+mod revision;
+mod selector;
+
+pub use audience::Audience;
+pub use digest::{BucketSet, Buckets, Digest, LeafHasher};
+pub use id::{AgentId, Invalid, PublisherId, Uid};
+pub use key::{Kind, ObjectKey, Reference};
+pub use labels::Labels;
+pub use revision::{Epoch, Generation, Position, Revision, ScopeHash};
+pub use selector::{Requirement, Selector, Term};

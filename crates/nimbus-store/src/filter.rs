@@ -1,0 +1,214 @@
+//! Filters on objects, compiled once, and the index that finds those that an object may pass.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use imbl::OrdMap;
+use nimbus_core::{Invalid, Kind, ObjectKey, Selector};
+use nimbus_wire::v1;
+
+use crate::record::Record;
+
+/// Reads fields of specs; given by whoever knows the schemas.
+pub trait Fields: Send + Sync {
+    /// The value at `path` inside an encoded `Any` of that kind, as text.
+    fn field(&self, kind: &Kind, spec: &[u8], path: &str) -> Option<String>;
+}
+
+/// Knows no schemas: no field has a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFields;
+
+/// Which objects of a kind. Equal filters are written equally, however they were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Filter {
+    namespaces: BTreeSet<Box<str>>,
+    names: BTreeSet<Box<str>>,
+    selector: Selector,
+    fields: BTreeSet<FieldTest>,
+}
+
+/// A condition on a field of the spec: `spec.zone=a` or `spec.zone!=a`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct FieldTest {
+    path: Box<str>,
+    equal: bool,
+    value: Box<str>,
+}
+
+/// Something that an object must have in order to pass a filter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Pivot {
+    Name(Box<str>),
+    Field(Box<str>, Box<str>),
+    Label(Box<str>, Box<str>),
+    Namespace(Box<str>),
+}
+
+/// Finds the filters that an object may pass, without looking at the others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FilterIndex {
+    pivots: OrdMap<Pivot, Arc<BTreeSet<Arc<Filter>>>>,
+    /// Paths that pivots look at.
+    paths: OrdMap<Box<str>, usize>,
+    /// Filters that demand nothing in particular, such as `!legacy`.
+    rest: OrdMap<Arc<Filter>, ()>,
+}
+
+const FIELD_RULE: &str = "a field test such as spec.zone=a or spec.zone!=a";
+
+// === impl NoFields ===
+
+impl Fields for NoFields {
+    fn field(&self, _: &Kind, _: &[u8], _: &str) -> Option<String> {
+        None
+    }
+}
+
+// === impl Filter ===
+
+impl Filter {
+    /// Compiles a filter; `None` if it lets everything pass.
+    ///
+    /// # Errors
+    /// If a part of it does not parse.
+    pub fn compile(filter: Option<&v1::Filter>) -> Result<Option<Self>, Invalid> {
+        let Some(filter) = filter else { return Ok(None) };
+        let compiled = Self {
+            namespaces: filter.namespaces.iter().map(|name| Box::from(name.as_str())).collect(),
+            names: filter.names.iter().map(|name| Box::from(name.as_str())).collect(),
+            selector: Selector::parse(&filter.selector)?,
+            fields: filter.fields.iter().map(|text| FieldTest::parse(text)).collect::<Result<_, _>>()?,
+        };
+        Ok((compiled != Self::default()).then_some(compiled))
+    }
+
+    /// Paths inside the spec that the filter reads.
+    pub fn field_paths(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|test| &*test.path)
+    }
+
+    /// Whether an object passes.
+    pub fn passes(&self, record: &Record, fields: &dyn Fields) -> bool {
+        self.passes_key(record.key())
+            && self.selector.matches(record.labels())
+            && (self.fields.is_empty() || {
+                let (kind, spec) = (record.key().kind(), record.spec());
+                self.fields
+                    .iter()
+                    .all(|test| test.holds(fields.field(kind, &spec, &test.path).as_deref()))
+            })
+    }
+
+    pub(crate) fn passes_key(&self, key: &ObjectKey) -> bool {
+        (self.namespaces.is_empty() || self.namespaces.contains(key.namespace()))
+            && (self.names.is_empty() || self.names.contains(key.name()))
+    }
+
+    /// Whether only names matter, so that an object passes for all its life or never.
+    pub(crate) fn is_by_key(&self) -> bool {
+        self.selector.is_empty() && self.fields.is_empty()
+    }
+
+    /// Things of which an object that passes has at least one.
+    fn pivots(&self) -> Option<Vec<Pivot>> {
+        if !self.names.is_empty() {
+            return Some(self.names.iter().cloned().map(Pivot::Name).collect());
+        }
+        if let Some(test) = self.fields.iter().find(|test| test.equal) {
+            return Some(vec![Pivot::Field(test.path.clone(), test.value.clone())]);
+        }
+        if let Some(terms) = self.selector.pivot() {
+            return Some(terms.into_iter().map(|(key, value)| Pivot::Label(key, value)).collect());
+        }
+        (!self.namespaces.is_empty()).then(|| self.namespaces.iter().cloned().map(Pivot::Namespace).collect())
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "namespaces={:?} names={:?} selector={}", self.namespaces, self.names, self.selector)?;
+        self.fields
+            .iter()
+            .try_for_each(|test| write!(f, " spec.{}{}{}", test.path, if test.equal { "=" } else { "!=" }, test.value))
+    }
+}
+
+// === impl FieldTest ===
+
+impl FieldTest {
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let invalid = || Invalid::new("field", text, FIELD_RULE);
+        let (left, right, equal) = match text.split_once("!=") {
+            Some((left, right)) => (left, right, false),
+            None => text.split_once('=').map(|(left, right)| (left, right, true)).ok_or_else(invalid)?,
+        };
+        let path = left.trim().strip_prefix("spec.").filter(|path| !path.is_empty()).ok_or_else(invalid)?;
+        Ok(Self { path: path.into(), equal, value: right.trim().into() })
+    }
+
+    fn holds(&self, value: Option<&str>) -> bool {
+        (value == Some(&*self.value)) == self.equal
+    }
+}
+
+// === impl FilterIndex ===
+
+impl FilterIndex {
+    pub(crate) fn insert(&mut self, filter: &Arc<Filter>) {
+        let Some(pivots) = filter.pivots() else {
+            self.rest.insert(filter.clone(), ());
+            return;
+        };
+        for pivot in pivots {
+            if let Pivot::Field(path, _) = &pivot {
+                *self.paths.entry(path.clone()).or_insert(0) += 1;
+            }
+            Arc::make_mut(self.pivots.entry(pivot).or_default()).insert(filter.clone());
+        }
+    }
+
+    pub(crate) fn remove(&mut self, filter: &Arc<Filter>) {
+        self.rest.remove(filter);
+        for pivot in filter.pivots().into_iter().flatten() {
+            if let Some(filters) = self.pivots.get_mut(&pivot) {
+                let filters = Arc::make_mut(filters);
+                filters.remove(filter);
+                if filters.is_empty() {
+                    self.pivots.remove(&pivot);
+                }
+            }
+            if let Pivot::Field(path, _) = pivot {
+                let users = self.paths.get(&path).copied().unwrap_or_default();
+                if users > 1 {
+                    self.paths.insert(path, users - 1)
+                } else {
+                    self.paths.remove(&path)
+                };
+            }
+        }
+    }
+
+    /// Filters that the object may pass; each must still be asked.
+    pub(crate) fn candidates(&self, record: &Record, fields: &dyn Fields, into: &mut BTreeSet<Arc<Filter>>) {
+        into.extend(self.rest.keys().cloned());
+        if self.pivots.is_empty() {
+            return;
+        }
+        let key = record.key();
+        let mut look = |pivot: &Pivot| {
+            if let Some(filters) = self.pivots.get(pivot) {
+                into.extend(filters.iter().cloned());
+            }
+        };
+        look(&Pivot::Name(key.name().into()));
+        look(&Pivot::Namespace(key.namespace().into()));
+        for (label, value) in record.labels().iter() {
+            look(&Pivot::Label(label.into(), value.into()));
+        }
+        for path in self.paths.keys() {
+            if let Some(value) = fields.field(key.kind(), &record.spec(), path) {
+                look(&Pivot::Field(path.clone(), value.into()));
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A lane: the objects of one view that go to one address, in the order of their revisions.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use nimbus_core::{AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid};
+
+use crate::record::{Grave, Record, Slot};
+
+/// Whom the objects of a lane go to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// Observers: every object, whatever its audience.
+    Observers,
+    /// Every agent.
+    Everyone,
+    /// Agents whose labels match.
+    Selector(Selector),
+    /// One agent.
+    Agent(AgentId),
+}
+
+/// Objects and tombstones in the order of their revisions, with a digest. A clone costs a few pointers.
+#[derive(Debug, Clone)]
+pub struct Lane {
+    observers: bool,
+    live: OrdMap<Slot, Arc<Record>>,
+    graves: OrdMap<Slot, Arc<Grave>>,
+    buried: OrdMap<ObjectKey, Slot>,
+    root: Digest,
+    /// Kept once the lane is large; a small one is summed up when somebody asks.
+    buckets: Option<Arc<Buckets>>,
+    bytes: u64,
+    last: Revision,
+}
+
+/// Below this, summing up costs less than the 4 KiB that the buckets would take in each of many small lanes.
+const KEEP_BUCKETS_FROM: usize = 512;
+
+// === impl Lane ===
+
+impl Lane {
+    pub(crate) fn new(address: &Address) -> Self {
+        Self {
+            observers: *address == Address::Observers,
+            live: OrdMap::new(),
+            graves: OrdMap::new(),
+            buried: OrdMap::new(),
+            root: Digest::ZERO,
+            buckets: None,
+            bytes: 0,
+            last: Revision::ZERO,
+        }
+    }
+
+    /// Adds an object that was not here. Returns since when readers may hold it: `slot`, or earlier if there is a
+    /// tombstone of an earlier life that some reader has not seen.
+    pub(crate) fn insert(&mut self, record: &Arc<Record>) -> Revision {
+        let slot = record.slot();
+        let since = match self.unbury(record.key()) {
+            Some(grave) => grave.since,
+            None => slot.revision,
+        };
+        self.put(record);
+        since
+    }
+
+    /// Replaces an object that is here.
+    pub(crate) fn replace(&mut self, old: Slot, record: &Arc<Record>) {
+        self.take(old);
+        self.put(record);
+    }
+
+    /// Ends an object that is here.
+    pub(crate) fn bury(&mut self, old: Slot, grave: Arc<Grave>) {
+        self.take(old);
+        self.inter(grave);
+    }
+
+    /// Adds a tombstone.
+    pub(crate) fn inter(&mut self, grave: Arc<Grave>) {
+        self.last = self.last.max(grave.slot.revision);
+        self.buried.insert(grave.key.clone(), grave.slot);
+        self.graves.insert(grave.slot, grave);
+    }
+
+    /// Forgets a tombstone, unless its name lives again or ended again since.
+    pub(crate) fn forget(&mut self, key: &ObjectKey, slot: Slot) {
+        if self.buried.get(key) == Some(&slot) {
+            self.unbury(key);
+        }
+    }
+
+    /// Objects that changed after `from`.
+    pub fn live_after(&self, from: Revision) -> impl Iterator<Item = &Arc<Record>> {
+        self.live.range(Slot { revision: from.next(), seq: 0 }..).map(|(_, record)| record)
+    }
+
+    /// Objects that ended after `from`, as far as a reader at `from` may hold them.
+    pub fn ended_after(&self, from: Revision) -> impl Iterator<Item = &Arc<Grave>> {
+        let after = self.graves.range(Slot { revision: from.next(), seq: 0 }..).map(|(_, grave)| grave);
+        after.filter(move |grave| grave.since <= from)
+    }
+
+    /// The part of this lane that passes a filter; its tombstones too, if `ended` can tell.
+    pub(crate) fn narrowed(&self, live: impl Fn(&Record) -> bool, ended: impl Fn(&Grave) -> bool) -> Self {
+        let empty = Self { live: OrdMap::new(), graves: OrdMap::new(), buried: OrdMap::new(), ..self.clone() };
+        let mut lane = Self { root: Digest::ZERO, buckets: None, bytes: 0, last: Revision::ZERO, ..empty };
+        self.live.values().filter(|record| live(record)).for_each(|record| lane.put(record));
+        self.graves
+            .values()
+            .filter(|grave| ended(grave))
+            .for_each(|grave| lane.inter(grave.clone()));
+        lane
+    }
+
+    /// The last life of a name that is gone.
+    pub(crate) fn last_uid(&self, key: &ObjectKey) -> Option<&Uid> {
+        let grave = self.graves.get(self.buried.get(key)?)?;
+        Some(&grave.uid)
+    }
+
+    /// All tombstones.
+    pub(crate) fn graves(&self) -> impl Iterator<Item = &Arc<Grave>> {
+        self.graves.values()
+    }
+
+    /// The digest of all objects.
+    pub fn root(&self) -> Digest {
+        self.root
+    }
+
+    /// The digests of all objects, by bucket.
+    pub fn buckets(&self) -> Arc<Buckets> {
+        self.buckets.clone().unwrap_or_else(|| Arc::new(self.sum()))
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Whether nothing would be lost if the lane were gone.
+    pub fn is_void(&self) -> bool {
+        self.live.is_empty() && self.graves.is_empty()
+    }
+
+    /// Bytes of all encoded objects.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The revision of the last change.
+    pub fn last(&self) -> Revision {
+        self.last
+    }
+
+    fn put(&mut self, record: &Arc<Record>) {
+        self.last = self.last.max(record.revision());
+        self.bytes += record.size() as u64;
+        self.toggle(record);
+        self.live.insert(record.slot(), record.clone());
+        if self.buckets.is_none() && self.live.len() >= KEEP_BUCKETS_FROM {
+            self.buckets = Some(Arc::new(self.sum()));
+        }
+    }
+
+    fn take(&mut self, slot: Slot) {
+        let record = self.live.remove(&slot).expect("a view knows the slots of its objects");
+        self.bytes -= record.size() as u64;
+        self.toggle(&record);
+    }
+
+    fn toggle(&mut self, record: &Record) {
+        let leaf = record.leaf(self.observers);
+        self.root.toggle(leaf);
+        if let Some(buckets) = &mut self.buckets {
+            Arc::make_mut(buckets).toggle(leaf);
+        }
+    }
+
+    fn unbury(&mut self, key: &ObjectKey) -> Option<Arc<Grave>> {
+        let slot = self.buried.remove(key)?;
+        self.graves.remove(&slot)
+    }
+
+    fn sum(&self) -> Buckets {
+        let mut buckets = Buckets::default();
+        self.live.values().for_each(|record| buckets.toggle(record.leaf(self.observers)));
+        buckets
+    }
+}

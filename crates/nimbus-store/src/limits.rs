@@ -1,0 +1,43 @@
+//! What a collection accepts.
+
+/// What a collection accepts; beyond it, writes are refused and nothing is lost.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Objects in all. A million of 512 bytes take about a gigabyte.
+    pub objects: usize,
+    /// Kinds; each costs a little for every subscriber that asks for all of them.
+    pub kinds: usize,
+    /// Bytes of one encoded object: it must fit into a frame of 1 MiB.
+    pub object_bytes: usize,
+    /// Labels of one object: they are matched on every write.
+    pub labels: usize,
+    /// References of one object: they are followed on every write.
+    pub refs: usize,
+    /// Agents named by one object: each has a place of its own in a lane.
+    pub named_agents: usize,
+    /// Changes in one transaction: it is delivered as a unit.
+    pub steps: usize,
+    /// Tombstones that are kept, in all lanes together: who was away for longer than they reach resyncs by digest.
+    pub tombstones: usize,
+    /// Filters that nobody is subscribed with any more and that are kept for those who come back.
+    pub idle_filters: usize,
+}
+
+/// The largest object that still fits, with its envelope, into the largest frame.
+pub const MAX_OBJECT_BYTES: usize = (1 << 20) - 4096;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            objects: 1_000_000,
+            kinds: 1_000,
+            object_bytes: 256 << 10,
+            labels: 64,
+            refs: 256,
+            named_agents: 10_000,
+            steps: 10_000,
+            tombstones: 200_000,
+            idle_filters: 1_000,
+        }
+    }
+}

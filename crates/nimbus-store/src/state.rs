@@ -1,0 +1,191 @@
+//! A collection at one moment: immutable, shared, cheap to keep.
+
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision, Selector};
+
+use crate::{
+    filter::{Filter, FilterIndex},
+    record::Record,
+    scope::Scope,
+    view::View,
+};
+
+/// A collection at one moment. Readers hold on to it for as long as they like; a clone costs a few pointers.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub(crate) epoch: Epoch,
+    /// Every kind is complete from the beginning.
+    pub(crate) assume_complete: bool,
+    /// Rises with everything that readers could notice, also where no revision is made.
+    pub(crate) version: u64,
+    pub(crate) head: Revision,
+    pub(crate) horizon: Revision,
+    pub(crate) kinds: OrdMap<Kind, Arc<KindState>>,
+    /// How many lanes each selector has.
+    pub(crate) selectors: OrdMap<Selector, usize>,
+    /// Rises when a selector appears or disappears.
+    pub(crate) shape: u64,
+    /// Publishers that have finished a sync in this epoch.
+    pub(crate) synced: OrdSet<PublisherId>,
+    pub(crate) objects: usize,
+    pub(crate) bytes: u64,
+}
+
+/// One kind within a collection.
+#[derive(Debug, Clone)]
+pub struct KindState {
+    /// All objects.
+    pub(crate) all: View,
+    /// Those that pass a filter that somebody is subscribed with.
+    pub(crate) filtered: OrdMap<Arc<Filter>, Arc<View>>,
+    pub(crate) index: FilterIndex,
+    /// Publishers that announced a sync of this kind, and whether they finished one.
+    pub(crate) publishers: OrdMap<PublisherId, bool>,
+    pub(crate) complete: bool,
+}
+
+// === impl State ===
+
+impl State {
+    pub(crate) fn new(epoch: Epoch, assume_complete: bool) -> Self {
+        Self {
+            epoch,
+            assume_complete,
+            version: 0,
+            head: Revision::ZERO,
+            horizon: Revision::ZERO,
+            kinds: OrdMap::new(),
+            selectors: OrdMap::new(),
+            shape: 0,
+            synced: OrdSet::new(),
+            objects: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The history that revisions count in.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Rises with everything that readers could notice, also where no revision is made.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The newest revision.
+    pub fn head(&self) -> Revision {
+        self.head
+    }
+
+    /// Ends of objects up to this revision may have been forgotten: nobody can resume from before it.
+    pub fn horizon(&self) -> Revision {
+        self.horizon
+    }
+
+    /// The object of that name.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<Record>> {
+        self.kinds.get(key.kind())?.all.get(key)
+    }
+
+    /// A kind, if it has ever been written or announced.
+    pub fn kind(&self, kind: &Kind) -> Option<&KindState> {
+        self.kinds.get(kind).map(|kind| &**kind)
+    }
+
+    /// All kinds.
+    pub fn kinds(&self) -> impl Iterator<Item = (&Kind, &KindState)> {
+        self.kinds.iter().map(|(name, kind)| (name, &**kind))
+    }
+
+    /// Whether that publisher has finished a sync in this epoch.
+    pub fn is_synced(&self, publisher: &str) -> bool {
+        self.synced.contains(publisher)
+    }
+
+    /// Whether all publishers of that kind have finished a sync in this epoch.
+    pub fn is_complete(&self, kind: &Kind) -> bool {
+        self.assume_complete || self.kinds.get(kind).is_some_and(|kind| kind.complete)
+    }
+
+    /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and these
+    /// publishers, whose objects the reader holds, have finished a sync in this epoch.
+    pub fn is_settled(&self, scope: &Scope, managers: &[PublisherId]) -> bool {
+        if self.assume_complete {
+            return true;
+        }
+        let synced = |kind: &KindState| managers.iter().all(|manager| kind.publishers.get(manager) != Some(&false));
+        let settled = |kind: &KindState| kind.complete && synced(kind);
+        let kinds = match &scope.kinds {
+            Some(kinds) => kinds.iter().all(|kind| self.kinds.get(kind).is_some_and(|kind| settled(kind))),
+            None => !self.kinds.is_empty() && self.kinds.values().all(|kind| settled(kind)),
+        };
+        kinds && managers.iter().all(|manager| self.synced.contains(manager))
+    }
+
+    /// Kinds of a scope whose publishers have not finished a sync in this epoch.
+    pub fn incomplete_kinds(&self, scope: &Scope) -> Vec<Kind> {
+        if self.assume_complete {
+            return Vec::new();
+        }
+        match &scope.kinds {
+            Some(kinds) => kinds.iter().filter(|kind| !self.is_complete(kind)).cloned().collect(),
+            None => self
+                .kinds
+                .iter()
+                .filter(|(_, kind)| !kind.complete)
+                .map(|(kind, _)| kind.clone())
+                .collect(),
+        }
+    }
+
+    /// How many objects there are.
+    pub fn objects(&self) -> usize {
+        self.objects
+    }
+
+    /// Bytes of all encoded objects.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The view of a kind through a filter, if there is one.
+    pub(crate) fn view(&self, kind: &Kind, filter: Option<&Arc<Filter>>) -> Option<&View> {
+        let kind = self.kinds.get(kind)?;
+        match filter {
+            None => Some(&kind.all),
+            Some(filter) => kind.filtered.get(filter).map(|view| &**view),
+        }
+    }
+}
+
+// === impl KindState ===
+
+impl KindState {
+    pub(crate) fn new() -> Self {
+        Self {
+            all: View::new(Revision::ZERO),
+            filtered: OrdMap::new(),
+            index: FilterIndex::default(),
+            publishers: OrdMap::new(),
+            complete: false,
+        }
+    }
+
+    /// All objects of the kind.
+    pub fn all(&self) -> &View {
+        &self.all
+    }
+
+    /// Whether all its publishers have finished a sync in this epoch.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Publishers that announced a sync of this kind.
+    pub fn publishers(&self) -> impl Iterator<Item = &PublisherId> {
+        self.publishers.keys()
+    }
+}

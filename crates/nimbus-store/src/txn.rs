@@ -1,0 +1,258 @@
+//! Transactions: what a writer asks for, what came of it, and why it was refused.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use nimbus_core::{Audience, Generation, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid};
+use nimbus_wire::v1;
+
+/// Many changes under one revision: all of them happen, or none.
+#[derive(Debug, Clone)]
+pub struct Txn {
+    /// Who writes.
+    pub publisher: PublisherId,
+    /// Which instance of it; a lower one than seen before is refused, 0 is not fenced.
+    pub fence: u64,
+    /// The changes; no name twice.
+    pub steps: Vec<Step>,
+}
+
+/// One change and its conditions.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The change.
+    pub op: Op,
+    /// What must hold before.
+    pub precondition: Precondition,
+    /// Overwrite or delete an object of another publisher.
+    pub take_over: bool,
+}
+
+/// One change.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// The object should be like this.
+    Upsert(Draft),
+    /// The object should not exist.
+    Delete(ObjectKey),
+    /// The status should be like this; the spec is not touched.
+    Status(StatusDraft),
+}
+
+/// An object as its publisher wants it.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Its name.
+    pub key: ObjectKey,
+    /// This life of it; if the publisher does not say, it is derived from the name and its earlier lives.
+    pub uid: Option<Uid>,
+    /// If the publisher does not say, the store counts.
+    pub generation: Option<Generation>,
+    /// What selectors look at.
+    pub labels: Labels,
+    /// What it needs.
+    pub refs: Arc<[Reference]>,
+    /// On whose behalf it exists.
+    pub owner: Option<v1::Owner>,
+    /// Whom it is for.
+    pub audience: Audience,
+    /// An encoded `Any`.
+    pub spec: Bytes,
+}
+
+/// A status as its reporter wants it.
+#[derive(Debug, Clone)]
+pub struct StatusDraft {
+    /// Whose status.
+    pub key: ObjectKey,
+    /// An encoded `Any`.
+    pub status: Bytes,
+    /// The generation that it speaks of.
+    pub observed: Generation,
+}
+
+/// What must hold of an object before a change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Precondition {
+    /// It does not exist.
+    pub absent: bool,
+    /// It is this life of the name.
+    pub uid: Option<Uid>,
+    /// Nothing has changed since.
+    pub revision: Option<Revision>,
+    /// The spec has not changed since.
+    pub generation: Option<Generation>,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What happened.
+    pub effect: Effect,
+    /// The object as it is now, or was.
+    pub uid: Option<Uid>,
+    /// Its generation.
+    pub generation: Generation,
+    /// Its revision.
+    pub revision: Revision,
+}
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// It is new, or a new life of its name.
+    Created,
+    /// It is different.
+    Updated,
+    /// It was already like this.
+    Unchanged,
+    /// It is gone.
+    Deleted,
+    /// It was already gone.
+    Absent,
+}
+
+/// A transaction that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its revision; if nothing changed, the newest one.
+    pub revision: Revision,
+    /// One for each step.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Why a transaction did not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// A step cannot be done.
+    #[error("step {step}, {key}: {reason}")]
+    Step {
+        /// Which step, from 0.
+        step: usize,
+        /// The object of that step.
+        key: ObjectKey,
+        /// Why.
+        reason: Reason,
+    },
+    /// A newer instance of the publisher has written.
+    #[error("publisher {publisher} is fenced: a newer instance wrote with fence {current}, this one has {given}")]
+    Fenced {
+        /// Who.
+        publisher: PublisherId,
+        /// What it said.
+        given: u64,
+        /// What it would have to say at least.
+        current: u64,
+    },
+    /// Revisions from outside must rise.
+    #[error("revision {given} is not above {head}")]
+    NotAhead {
+        /// The revision that was to be used.
+        given: Revision,
+        /// The newest one.
+        head: Revision,
+    },
+    /// A limit on the collection, or on a transaction.
+    #[error("{limit} are limited to {max}")]
+    Full {
+        /// Which limit.
+        limit: &'static str,
+        /// How much is allowed.
+        max: usize,
+    },
+    /// This sync is not open: it never began, it was ended, or a newer one of the same publisher replaced it.
+    #[error("no open sync of publisher {0}: it was ended or replaced by a newer one")]
+    NoSync(PublisherId),
+    /// The kind is not among those that the sync covers.
+    #[error("{key} is not covered by this sync, which began with other kinds")]
+    NotCovered {
+        /// The object.
+        key: ObjectKey,
+        /// Its kind.
+        kind: Kind,
+    },
+}
+
+/// Why a step cannot be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A precondition does not hold.
+    #[error("expected {field} {expected}, found {found}")]
+    Precondition {
+        /// Which part of it.
+        field: &'static str,
+        /// What was expected.
+        expected: String,
+        /// What there is.
+        found: String,
+    },
+    /// Another publisher owns the object.
+    #[error("it belongs to publisher {0} (hint: set take_over to overwrite it)")]
+    Foreign(PublisherId),
+    /// An older generation must not replace a newer one.
+    #[error("generation {given} is older than the current {current}")]
+    StaleGeneration {
+        /// What the publisher said.
+        given: Generation,
+        /// What there is.
+        current: Generation,
+    },
+    /// Two different specs cannot have the same generation.
+    #[error("the spec differs, but generation {0} is the same")]
+    SameGeneration(Generation),
+    /// Strong references must not form a cycle.
+    #[error("its references form a cycle: {}", display_path(.0))]
+    Cycle(Vec<ObjectKey>),
+    /// The same name twice in one transaction.
+    #[error("it is changed twice in one transaction")]
+    Twice,
+    /// A status needs an object.
+    #[error("it does not exist, so it has no status")]
+    NoSuchObject,
+    /// A status cannot speak of a generation that does not exist.
+    #[error("the status speaks of generation {observed}, the object is at {current}")]
+    ObservedAhead {
+        /// What the reporter said.
+        observed: Generation,
+        /// What there is.
+        current: Generation,
+    },
+    /// A limit on single objects.
+    #[error("{limit}: {size}, at most {max} allowed")]
+    TooLarge {
+        /// Which limit.
+        limit: &'static str,
+        /// How large it is.
+        size: usize,
+        /// How large it may be.
+        max: usize,
+    },
+}
+
+fn display_path(path: &[ObjectKey]) -> String {
+    path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
+}
+
+// === impl Op ===
+
+impl Op {
+    /// The name that is changed.
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Upsert(draft) => &draft.key,
+            Self::Delete(key) => key,
+            Self::Status(draft) => &draft.key,
+        }
+    }
+}
+
+// === impl Step ===
+
+impl From<Op> for Step {
+    fn from(op: Op) -> Self {
+        Self { op, precondition: Precondition::default(), take_over: false }
+    }
+}

@@ -1,0 +1,379 @@
+//! A view: the objects of one kind that pass one filter, divided into lanes by address.
+
+use std::{cmp::Ordering, ops::Bound, sync::Arc};
+
+use imbl::OrdMap;
+use nimbus_core::{AgentId, Audience, ObjectKey, Revision, Selector, Uid};
+
+use crate::{
+    filter::Filter,
+    lane::{Address, Lane},
+    record::{Grave, Record, Slot},
+    state::State,
+};
+
+/// The objects of one kind that pass one filter. A clone costs a few pointers.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Changes before this are not known here.
+    floor: Revision,
+    entries: OrdMap<ObjectKey, Entry>,
+    observers: Arc<Lane>,
+    everyone: Arc<Lane>,
+    selectors: OrdMap<Selector, Arc<Lane>>,
+    agents: OrdMap<AgentId, Arc<Lane>>,
+}
+
+/// An object and its places in the lanes.
+#[derive(Debug, Clone)]
+struct Entry {
+    record: Arc<Record>,
+    /// Since when observers may hold it.
+    since: Revision,
+    seats: Seats,
+}
+
+/// Places in the lanes of agents.
+#[derive(Debug, Clone)]
+enum Seats {
+    /// In one lane, at the slot of the record; since when its readers may hold it.
+    Shared(Revision),
+    /// In the lanes of named agents, in their order. Not all at the slot of the record: who was named before an
+    /// audience grew is not sent the object again.
+    Named(Arc<[Seat]>),
+}
+
+#[derive(Debug, Clone)]
+struct Seat {
+    agent: AgentId,
+    slot: Slot,
+    since: Revision,
+}
+
+/// What a change did to a view.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Lanes with something new to read.
+    pub(crate) touched: Vec<Address>,
+    /// Tombstones that were made.
+    pub(crate) buried: Vec<(Address, ObjectKey, Slot)>,
+    /// Selectors that had no lane before.
+    pub(crate) opened: Vec<Selector>,
+}
+
+// === impl View ===
+
+impl View {
+    pub(crate) fn new(floor: Revision) -> Self {
+        Self {
+            floor,
+            entries: OrdMap::new(),
+            observers: Arc::new(Lane::new(&Address::Observers)),
+            everyone: Arc::new(Lane::new(&Address::Everyone)),
+            selectors: OrdMap::new(),
+            agents: OrdMap::new(),
+        }
+    }
+
+    /// The object of that name.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<Record>> {
+        self.entries.get(key).map(|entry| &entry.record)
+    }
+
+    /// All objects in the order of their names, after `after` if given.
+    pub fn iter(&self, after: Option<&ObjectKey>) -> impl Iterator<Item = &Arc<Record>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries
+            .range::<_, ObjectKey>((from, Bound::Unbounded))
+            .map(|(_, entry)| &entry.record)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The revision since which all changes are known.
+    pub fn floor(&self) -> Revision {
+        self.floor
+    }
+
+    /// The lane of an address, if anything ever went there.
+    pub fn lane(&self, address: &Address) -> Option<&Arc<Lane>> {
+        match address {
+            Address::Observers => Some(&self.observers),
+            Address::Everyone => Some(&self.everyone),
+            Address::Selector(selector) => self.selectors.get(selector),
+            Address::Agent(agent) => self.agents.get(agent),
+        }
+    }
+
+    /// The selectors that have a lane.
+    pub fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.selectors.keys()
+    }
+
+    /// Sets the object of that name, or ends it, at `slot`.
+    ///
+    /// `out_of_scope` says of an end that the object lives on outside of this view.
+    pub(crate) fn set(
+        &mut self,
+        key: &ObjectKey,
+        new: Option<&Arc<Record>>,
+        slot: Slot,
+        out_of_scope: bool,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        let old = self.entries.get(key).cloned();
+        match (old, new) {
+            (None, None) => {}
+            (None, Some(record)) => {
+                let since = self.edit(&Address::Observers, &mut effects, |lane| lane.insert(record));
+                let seats = self.seat(record, &mut effects);
+                self.entries.insert(key.clone(), Entry { record: record.clone(), since, seats });
+            }
+            (Some(old), None) => {
+                let grave = old.record.grave(slot, old.since, out_of_scope);
+                self.edit(&Address::Observers, &mut effects, |lane| lane.bury(old.record.slot(), grave));
+                effects.buried.push((Address::Observers, key.clone(), slot));
+                for (address, at, since) in old.places() {
+                    self.leave(&old.record, &address, at, since, slot, out_of_scope, &mut effects);
+                }
+                self.entries.remove(key);
+            }
+            (Some(old), Some(record)) => {
+                self.edit(&Address::Observers, &mut effects, |lane| lane.replace(old.record.slot(), record));
+                let seats = self.reseat(&old, record, slot, &mut effects);
+                self.entries
+                    .insert(key.clone(), Entry { record: record.clone(), since: old.since, seats });
+            }
+        }
+        effects
+    }
+
+    /// The part of this view that passes a filter, known since `floor`; tombstones too, if `ended` can tell.
+    pub(crate) fn narrowed(
+        &self,
+        floor: Revision,
+        live: impl Fn(&Record) -> bool,
+        ended: impl Fn(&Grave) -> bool,
+    ) -> Self {
+        let narrow = |lane: &Arc<Lane>| Arc::new(lane.narrowed(&live, &ended));
+        Self {
+            floor,
+            entries: self.entries.iter().filter(|(_, entry)| live(&entry.record)).map(cloned).collect(),
+            observers: narrow(&self.observers),
+            everyone: narrow(&self.everyone),
+            selectors: narrow_all(&self.selectors, narrow),
+            agents: narrow_all(&self.agents, narrow),
+        }
+    }
+
+    /// The part of this view, as it is in `state`, that passes a filter.
+    pub(crate) fn narrowed_by(&self, filter: &Filter, state: &State, passes: impl Fn(&Record) -> bool) -> Self {
+        // Of an object that is gone, only the name tells whether it passed.
+        let by_key = filter.is_by_key();
+        let floor = if by_key { self.floor } else { state.head() };
+        self.narrowed(floor, passes, |grave| by_key && filter.passes_key(&grave.key))
+    }
+
+    /// This view, which was taken from `base` at revision `from`, as if it were taken now.
+    pub(crate) fn caught_up(
+        mut self,
+        base: &Self,
+        from: Revision,
+        head: Revision,
+        filter: &Filter,
+        passes: impl Fn(&Record) -> bool,
+    ) -> Self {
+        for grave in base.observers.ended_after(from) {
+            self.set(&grave.key, None, grave.slot, false);
+        }
+        for record in base.observers.live_after(from) {
+            let inside = Some(record).filter(|record| passes(record));
+            self.set(record.key(), inside, record.slot(), true);
+        }
+        if !filter.is_by_key() {
+            self.floor = head;
+        }
+        self
+    }
+
+    /// All tombstones.
+    pub(crate) fn graves(&self) -> impl Iterator<Item = (Address, &Arc<Grave>)> {
+        let fixed = [(Address::Observers, &self.observers), (Address::Everyone, &self.everyone)].into_iter();
+        fixed
+            .chain(self.selectors.iter().map(|(name, lane)| (Address::Selector(name.clone()), lane)))
+            .chain(self.agents.iter().map(|(name, lane)| (Address::Agent(name.clone()), lane)))
+            .flat_map(|(address, lane)| lane.graves().map(move |grave| (address.clone(), grave)))
+    }
+
+    /// The last life of a name that is gone.
+    pub(crate) fn last_uid(&self, key: &ObjectKey) -> Option<&Uid> {
+        self.observers.last_uid(key)
+    }
+
+    /// Forgets a tombstone. Says whether the lane is gone with it.
+    pub(crate) fn forget(&mut self, address: &Address, key: &ObjectKey, slot: Slot) -> bool {
+        match address {
+            Address::Observers => {
+                Arc::make_mut(&mut self.observers).forget(key, slot);
+                false
+            }
+            Address::Everyone => {
+                Arc::make_mut(&mut self.everyone).forget(key, slot);
+                false
+            }
+            Address::Selector(name) => forget_in(&mut self.selectors, name, key, slot),
+            Address::Agent(name) => forget_in(&mut self.agents, name, key, slot),
+        }
+    }
+
+    fn edit<T>(&mut self, address: &Address, effects: &mut Effects, change: impl FnOnce(&mut Lane) -> T) -> T {
+        effects.touched.push(address.clone());
+        let new = || Arc::new(Lane::new(address));
+        let lane = match address {
+            Address::Observers => &mut self.observers,
+            Address::Everyone => &mut self.everyone,
+            Address::Selector(name) => self.selectors.entry(name.clone()).or_insert_with(|| {
+                effects.opened.push(name.clone());
+                new()
+            }),
+            Address::Agent(name) => self.agents.entry(name.clone()).or_insert_with(new),
+        };
+        change(Arc::make_mut(lane))
+    }
+
+    /// Places an object that no agent had.
+    fn seat(&mut self, record: &Arc<Record>, effects: &mut Effects) -> Seats {
+        let address = match record.audience() {
+            Audience::Agents(ids) => {
+                let seats = ids.iter().map(|agent| self.enter(record, agent, effects));
+                return Seats::Named(seats.collect());
+            }
+            audience => shared_address(audience),
+        };
+        Seats::Shared(self.edit(&address, effects, |lane| lane.insert(record)))
+    }
+
+    fn enter(&mut self, record: &Arc<Record>, agent: &AgentId, effects: &mut Effects) -> Seat {
+        let since = self.edit(&Address::Agent(agent.clone()), effects, |lane| lane.insert(record));
+        Seat { agent: agent.clone(), slot: record.slot(), since }
+    }
+
+    /// Moves an object from its old places to its new ones: those who keep it see an update, if there is anything new
+    /// to see; those who lose it a removal; those who gain it a put.
+    fn reseat(&mut self, old: &Entry, record: &Arc<Record>, slot: Slot, effects: &mut Effects) -> Seats {
+        let same_audience = old.record.audience() == record.audience();
+        match (&old.seats, record.audience()) {
+            (Seats::Shared(since), audience) if same_audience => {
+                self.edit(&shared_address(audience), effects, |lane| lane.replace(old.record.slot(), record));
+                Seats::Shared(*since)
+            }
+            (Seats::Named(seats), Audience::Agents(ids)) => {
+                let changed = old.record.leaf(false) != record.leaf(false);
+                let (mut seats, mut ids) = (seats.iter().peekable(), ids.iter().peekable());
+                let mut next = Vec::with_capacity(ids.len());
+                loop {
+                    let order = match (seats.peek(), ids.peek()) {
+                        (None, None) => break,
+                        (Some(_), None) => Ordering::Less,
+                        (None, Some(_)) => Ordering::Greater,
+                        (Some(seat), Some(id)) => seat.agent.cmp(id),
+                    };
+                    match order {
+                        Ordering::Less => {
+                            let seat = seats.next().expect("peeked");
+                            let address = Address::Agent(seat.agent.clone());
+                            self.leave(&old.record, &address, seat.slot, seat.since, slot, true, effects);
+                        }
+                        Ordering::Greater => next.push(self.enter(record, ids.next().expect("peeked"), effects)),
+                        Ordering::Equal => {
+                            let mut seat = seats.next().expect("peeked").clone();
+                            ids.next();
+                            if changed {
+                                let address = Address::Agent(seat.agent.clone());
+                                self.edit(&address, effects, |lane| lane.replace(seat.slot, record));
+                                seat.slot = record.slot();
+                            }
+                            next.push(seat);
+                        }
+                    }
+                }
+                Seats::Named(next.into())
+            }
+            _ => {
+                for (address, at, since) in old.places() {
+                    self.leave(&old.record, &address, at, since, slot, true, effects);
+                }
+                self.seat(record, effects)
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "they are the parts of one event")]
+    fn leave(
+        &mut self,
+        record: &Record,
+        address: &Address,
+        at: Slot,
+        since: Revision,
+        slot: Slot,
+        out_of_scope: bool,
+        effects: &mut Effects,
+    ) {
+        let grave = record.grave(slot, since, out_of_scope);
+        self.edit(address, effects, |lane| lane.bury(at, grave));
+        effects.buried.push((address.clone(), record.key().clone(), slot));
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Lanes of agents in which the object lies, where, and since when.
+    fn places(&self) -> Vec<(Address, Slot, Revision)> {
+        match &self.seats {
+            Seats::Shared(since) => vec![(shared_address(self.record.audience()), self.record.slot(), *since)],
+            Seats::Named(seats) => seats
+                .iter()
+                .map(|seat| (Address::Agent(seat.agent.clone()), seat.slot, seat.since))
+                .collect(),
+        }
+    }
+}
+
+fn shared_address(audience: &Audience) -> Address {
+    match audience {
+        Audience::Selector(selector) => Address::Selector(selector.clone()),
+        _ => Address::Everyone,
+    }
+}
+
+fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
+    (key.clone(), value.clone())
+}
+
+fn narrow_all<K: Ord + Clone>(
+    lanes: &OrdMap<K, Arc<Lane>>,
+    narrow: impl Fn(&Arc<Lane>) -> Arc<Lane>,
+) -> OrdMap<K, Arc<Lane>> {
+    let narrowed = lanes.iter().map(|(name, lane)| (name.clone(), narrow(lane)));
+    narrowed.filter(|(_, lane)| !lane.is_void()).collect()
+}
+
+fn forget_in<K: Ord + Clone>(lanes: &mut OrdMap<K, Arc<Lane>>, name: &K, key: &ObjectKey, slot: Slot) -> bool {
+    let Some(lane) = lanes.get_mut(name) else { return false };
+    let lane = Arc::make_mut(lane);
+    lane.forget(key, slot);
+    let void = lane.is_void();
+    if void {
+        lanes.remove(name);
+    }
+    void
+}

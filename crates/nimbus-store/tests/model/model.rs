@@ -1,0 +1,546 @@
+//! The naive model: every committed state is kept whole, and every question is answered by scanning.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use nimbus_core::{AgentId, Audience, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Selector, Uid};
+use nimbus_store::{Draft, Effect, Filter, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, SyncId, Txn};
+use nimbus_wire::v1;
+use prost::Message as _;
+
+/// An object at one revision.
+#[derive(Debug, Clone)]
+pub(crate) struct Obj {
+    pub(crate) key: ObjectKey,
+    pub(crate) uid: Uid,
+    pub(crate) generation: u64,
+    pub(crate) revision: u64,
+    /// When something that agents see last changed.
+    pub(crate) content_revision: u64,
+    pub(crate) labels: Labels,
+    pub(crate) refs: Arc<[Reference]>,
+    pub(crate) manager: PublisherId,
+    pub(crate) audience: Audience,
+    pub(crate) spec: Bytes,
+    pub(crate) status: Bytes,
+    pub(crate) observed: u64,
+    /// What observers are sent, but for the revision.
+    pub(crate) full: v1::Object,
+    /// What agents are sent, but for the revision.
+    pub(crate) plain: v1::Object,
+}
+
+/// All objects at one revision.
+pub(crate) type State = BTreeMap<ObjectKey, Arc<Obj>>;
+
+/// One epoch of a collection.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// States in the order of their revisions; a revision that is not here is that of the state before it.
+    pub(crate) history: Vec<(u64, State)>,
+    pub(crate) assume_complete: bool,
+    pub(crate) trimmed: u64,
+    fences: BTreeMap<PublisherId, u64>,
+    pub(crate) open: BTreeMap<PublisherId, OpenSync>,
+    /// Publishers that announced a kind, and whether they finished.
+    announced: BTreeMap<Kind, BTreeMap<PublisherId, bool>>,
+    complete: BTreeSet<Kind>,
+    synced: BTreeSet<PublisherId>,
+    /// The last life of every name that ever was, and when it ended.
+    ended: BTreeMap<ObjectKey, (Uid, u64)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct OpenSync {
+    pub(crate) id: SyncId,
+    pub(crate) fence: u64,
+    pub(crate) kinds: BTreeSet<Kind>,
+    pub(crate) named: BTreeSet<ObjectKey>,
+}
+
+/// What a reader asks for, as plain values.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    pub(crate) kinds: Option<BTreeSet<Kind>>,
+    pub(crate) filter: FilterSpec,
+    /// An agent and its labels; `None` is an observer.
+    pub(crate) agent: Option<(AgentId, Labels)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FilterSpec {
+    pub(crate) namespaces: Vec<&'static str>,
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) selector: &'static str,
+    /// On the first byte of the spec: equal or not, to this.
+    pub(crate) first: Option<(bool, u8)>,
+}
+
+/// What the model expects of a transaction that happens.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) changed: bool,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+// === impl Obj ===
+
+impl Obj {
+    fn new(draft: &Draft, uid: Uid, generation: u64, revision: u64, manager: &PublisherId) -> Self {
+        Self {
+            key: draft.key.clone(),
+            uid,
+            generation,
+            revision,
+            content_revision: revision,
+            labels: draft.labels.clone(),
+            refs: draft.refs.clone(),
+            manager: manager.clone(),
+            audience: draft.audience.clone(),
+            spec: draft.spec.clone(),
+            status: Bytes::new(),
+            observed: 0,
+            full: v1::Object::default(),
+            plain: v1::Object::default(),
+        }
+    }
+
+    fn sealed(mut self) -> Arc<Self> {
+        self.plain = v1::Object {
+            kind: self.key.kind().to_string(),
+            namespace: self.key.namespace().to_owned(),
+            name: self.key.name().to_owned(),
+            uid: self.uid.to_string(),
+            generation: self.generation,
+            revision: 0,
+            labels: self.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            refs: self.refs.iter().map(wire_reference).collect(),
+            owner: None,
+            manager: self.manager.to_string(),
+            spec: any(&self.spec),
+            status: any(&self.status),
+            observed_generation: self.observed,
+            audience: None,
+        };
+        let to = match &self.audience {
+            Audience::Everyone => None,
+            Audience::Selector(selector) => Some(v1::audience::To::Selector(selector.to_string())),
+            Audience::Agents(ids) => {
+                Some(v1::audience::To::Agents(v1::Agents { ids: ids.iter().map(ToString::to_string).collect() }))
+            }
+            _ => unreachable!("all audiences are known"),
+        };
+        self.full = v1::Object { audience: to.map(|to| v1::Audience { to: Some(to) }), ..self.plain.clone() };
+        Arc::new(self)
+    }
+
+    /// A draft that asks for exactly this object.
+    pub(crate) fn draft(&self) -> Draft {
+        Draft {
+            key: self.key.clone(),
+            uid: Some(self.uid.clone()),
+            generation: Some(nimbus_core::Generation(self.generation)),
+            labels: self.labels.clone(),
+            refs: self.refs.clone(),
+            owner: None,
+            audience: self.audience.clone(),
+            spec: self.spec.clone(),
+        }
+    }
+
+    pub(crate) fn needs(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.refs.iter().filter(|reference| !reference.weak).map(|reference| &reference.to)
+    }
+
+    fn outcome(&self, effect: Effect) -> Outcome {
+        Outcome {
+            effect,
+            uid: Some(self.uid.clone()),
+            generation: nimbus_core::Generation(self.generation),
+            revision: Revision(self.revision),
+        }
+    }
+}
+
+fn wire_reference(reference: &Reference) -> v1::Reference {
+    v1::Reference {
+        kind: reference.to.kind().to_string(),
+        namespace: reference.to.namespace().to_owned(),
+        name: reference.to.name().to_owned(),
+        weak: reference.weak,
+    }
+}
+
+fn any(bytes: &Bytes) -> Option<prost_types::Any> {
+    (!bytes.is_empty()).then(|| prost_types::Any::decode(bytes.clone()).unwrap())
+}
+
+/// The first byte inside an encoded `Any`.
+pub(crate) fn first_byte(spec: &[u8]) -> Option<u8> {
+    prost_types::Any::decode(spec).ok()?.value.first().copied()
+}
+
+// === impl Scope ===
+
+impl Scope {
+    pub(crate) fn sees(&self, object: &Obj) -> bool {
+        let kinds = self.kinds.as_ref().is_none_or(|kinds| kinds.contains(object.key.kind()));
+        let audience = self.agent.as_ref().is_none_or(|(id, labels)| match &object.audience {
+            Audience::Everyone => true,
+            Audience::Selector(selector) => selector.matches(labels),
+            Audience::Agents(ids) => ids.contains(id),
+            _ => unreachable!("all audiences are known"),
+        });
+        kinds && audience && self.filter.passes(object)
+    }
+
+    pub(crate) fn to_store(&self) -> nimbus_store::Scope {
+        nimbus_store::Scope {
+            kinds: self.kinds.clone().map(Arc::new),
+            filter: Filter::compile(Some(&self.filter.to_wire())).unwrap().map(Arc::new),
+            viewer: match &self.agent {
+                None => nimbus_store::Viewer::Observer,
+                Some((id, labels)) => nimbus_store::Viewer::Agent { id: id.clone(), labels: labels.clone() },
+            },
+        }
+    }
+
+    pub(crate) fn is_observer(&self) -> bool {
+        self.agent.is_none()
+    }
+}
+
+// === impl FilterSpec ===
+
+impl FilterSpec {
+    fn passes(&self, object: &Obj) -> bool {
+        let first = first_byte(&object.spec);
+        (self.namespaces.is_empty() || self.namespaces.contains(&object.key.namespace()))
+            && (self.names.is_empty() || self.names.contains(&object.key.name()))
+            && Selector::parse(self.selector).unwrap().matches(&object.labels)
+            && self.first.is_none_or(|(equal, byte)| (first == Some(byte)) == equal)
+    }
+
+    fn to_wire(&self) -> v1::Filter {
+        let test = |(equal, byte): (bool, u8)| format!("spec.first{}{byte}", if equal { "=" } else { "!=" });
+        v1::Filter {
+            namespaces: self.namespaces.iter().map(ToString::to_string).collect(),
+            names: self.names.iter().map(ToString::to_string).collect(),
+            selector: self.selector.to_owned(),
+            fields: self.first.map(test).into_iter().collect(),
+        }
+    }
+}
+
+// === impl Model ===
+
+impl Model {
+    pub(crate) fn new(assume_complete: bool) -> Self {
+        Self {
+            history: vec![(0, State::new())],
+            assume_complete,
+            trimmed: 0,
+            fences: BTreeMap::new(),
+            open: BTreeMap::new(),
+            announced: BTreeMap::new(),
+            complete: BTreeSet::new(),
+            synced: BTreeSet::new(),
+            ended: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn head(&self) -> u64 {
+        self.history.last().unwrap().0
+    }
+
+    pub(crate) fn now(&self) -> &State {
+        &self.history.last().unwrap().1
+    }
+
+    /// Everything at a revision, or at the one before it if there is none.
+    pub(crate) fn at(&self, revision: u64) -> &State {
+        let after = self.history.partition_point(|(at, _)| *at <= revision);
+        &self.history[after - 1].1
+    }
+
+    /// What a reader of that scope should hold at a revision.
+    pub(crate) fn visible(&self, scope: &Scope, revision: u64) -> BTreeMap<&ObjectKey, &Arc<Obj>> {
+        self.at(revision).iter().filter(|(_, object)| scope.sees(object)).collect()
+    }
+
+    /// Whether a publisher that the reader depends on, or a kind, is not there yet.
+    pub(crate) fn is_settled(&self, scope: &Scope, managers: &[PublisherId]) -> bool {
+        if self.assume_complete {
+            return true;
+        }
+        let known: BTreeSet<Kind> = match &scope.kinds {
+            Some(kinds) => kinds.clone(),
+            None => {
+                let written = self.history.iter().flat_map(|(_, state)| state.keys().map(|key| key.kind().clone()));
+                self.announced.keys().cloned().chain(written).collect()
+            }
+        };
+        let unfinished = |kind: &Kind| {
+            let publishers = self.announced.get(kind);
+            managers.iter().any(|manager| publishers.and_then(|all| all.get(manager)) == Some(&false))
+        };
+        (scope.kinds.is_some() || !known.is_empty())
+            && known.iter().all(|kind| self.complete.contains(kind) && !unfinished(kind))
+            && managers.iter().all(|manager| self.synced.contains(manager))
+    }
+
+    pub(crate) fn fence(&self, publisher: &PublisherId) -> u64 {
+        self.fences.get(publisher).copied().unwrap_or_default()
+    }
+
+    /// What a transaction should do. `given` is what the store answered: uids that it may choose are taken from there.
+    pub(crate) fn commit(
+        &mut self,
+        txn: &Txn,
+        at: Option<u64>,
+        given: Option<&[Outcome]>,
+    ) -> Result<Applied, &'static str> {
+        let (head, revision) = (self.head(), at.unwrap_or(self.head() + 1));
+        if txn.fence < self.fence(&txn.publisher) {
+            return Err("fenced");
+        }
+        if revision <= head {
+            return Err("not ahead");
+        }
+        let old = self.now().clone();
+        let mut new = old.clone();
+        let (mut seen, mut outcomes, mut changed) = (BTreeSet::new(), Vec::new(), false);
+        for (at, step) in txn.steps.iter().enumerate() {
+            let key = step.op.key();
+            if !seen.insert(key.clone()) {
+                return Err("twice");
+            }
+            let before = old.get(key);
+            if !holds(&step.precondition, before.map(|before| &**before)) {
+                return Err("precondition");
+            }
+            let chosen = given.and_then(|given| given.get(at)).and_then(|outcome| outcome.uid.clone());
+            let (after, outcome) = match &step.op {
+                Op::Upsert(draft) => self.upsert(txn, step, draft, before, revision, chosen)?,
+                Op::Delete(_) => delete(txn, step, before, revision)?,
+                Op::Status(draft) => set_status(draft, before, revision)?,
+            };
+            changed |= !matches!(outcome.effect, Effect::Unchanged | Effect::Absent);
+            match after {
+                Some(after) => new.insert(key.clone(), after),
+                None => new.remove(key),
+            };
+            outcomes.push(outcome);
+        }
+        if has_cycle(&new) {
+            return Err("cycle");
+        }
+        self.fences.insert(txn.publisher.clone(), txn.fence);
+        if let Some(open) = self.open.get_mut(&txn.publisher) {
+            open.named.extend(
+                txn.steps
+                    .iter()
+                    .filter(|step| matches!(step.op, Op::Upsert(_)))
+                    .map(|step| step.op.key().clone()),
+            );
+        }
+        if changed {
+            self.push(revision, new);
+        }
+        Ok(Applied { changed, outcomes })
+    }
+
+    pub(crate) fn begin_sync(&mut self, publisher: &PublisherId, fence: u64, kinds: BTreeSet<Kind>, id: SyncId) {
+        self.fences.insert(publisher.clone(), fence);
+        for kind in &kinds {
+            self.announced.entry(kind.clone()).or_default().entry(publisher.clone()).or_insert(false);
+        }
+        self.open.insert(publisher.clone(), OpenSync { id, fence, kinds, named: BTreeSet::new() });
+    }
+
+    /// Sweeps what the publisher did not name; says how much that was.
+    pub(crate) fn end_sync(&mut self, publisher: &PublisherId) -> u64 {
+        let open = self.open.remove(publisher).unwrap();
+        let mut new = self.now().clone();
+        let forgotten = |object: &Arc<Obj>| {
+            open.kinds.contains(object.key.kind()) && object.manager == *publisher && !open.named.contains(&object.key)
+        };
+        new.retain(|_, object| !forgotten(object));
+        let deleted = (self.now().len() - new.len()) as u64;
+        if deleted > 0 {
+            self.push(self.head() + 1, new);
+        }
+        for kind in &open.kinds {
+            let publishers = self.announced.get_mut(kind).unwrap();
+            publishers.insert(publisher.clone(), true);
+            if publishers.values().all(|finished| *finished) {
+                self.complete.insert(kind.clone());
+            }
+        }
+        self.synced.insert(publisher.clone());
+        deleted
+    }
+
+    fn push(&mut self, revision: u64, new: State) {
+        for (key, object) in self.now().clone() {
+            if !new.contains_key(&key) {
+                self.ended.insert(key, (object.uid.clone(), revision));
+            }
+        }
+        self.history.push((revision, new));
+    }
+
+    fn upsert(
+        &self,
+        txn: &Txn,
+        step: &Step,
+        draft: &Draft,
+        before: Option<&Arc<Obj>>,
+        revision: u64,
+        chosen: Option<Uid>,
+    ) -> Result<(Option<Arc<Obj>>, Outcome), &'static str> {
+        let known = draft.uid.clone().or_else(|| before.map(|before| before.uid.clone()));
+        let uid = known.unwrap_or_else(|| {
+            // The store was free to choose, but not the uid of the life before, for as long as it remembers that one.
+            let chosen = chosen.unwrap_or_else(|| Uid::new("none").unwrap());
+            if let Some((last, at)) = self.ended.get(&draft.key) {
+                assert!(chosen != *last || *at <= self.trimmed, "{} was created again with the same uid", draft.key);
+            }
+            chosen
+        });
+        let same_life = before.filter(|before| before.uid == uid);
+        let generation = match (same_life, draft.generation) {
+            (None, given) => given.map_or(1, |given| given.0),
+            (Some(before), None) => before.generation + u64::from(before.spec != draft.spec),
+            (Some(before), Some(given)) if given.0 < before.generation => return Err("stale generation"),
+            (Some(before), Some(given)) if given.0 == before.generation && before.spec != draft.spec => {
+                return Err("same generation");
+            }
+            (Some(_), Some(given)) => given.0,
+        };
+        let mut after = Obj::new(draft, uid, generation, revision, &txn.publisher);
+        if let Some(before) = same_life {
+            (after.status, after.observed) = (before.status.clone(), before.observed);
+        }
+        let Some(before) = before else {
+            let after = after.sealed();
+            let outcome = after.outcome(Effect::Created);
+            return Ok((Some(after), outcome));
+        };
+        let foreign = before.manager != txn.publisher && !step.take_over;
+        let same = {
+            let same = Obj { manager: before.manager.clone(), ..after.clone() }.sealed();
+            same.full == before.full
+        };
+        if same && (foreign || before.manager == txn.publisher) {
+            return Ok((Some(before.clone()), before.outcome(Effect::Unchanged)));
+        }
+        if foreign {
+            return Err("foreign");
+        }
+        let effect = if same_life.is_some() { Effect::Updated } else { Effect::Created };
+        let after = after.sealed();
+        let after = if after.plain == before.plain {
+            Obj { content_revision: before.content_revision, ..Obj::clone(&after) }.sealed()
+        } else {
+            after
+        };
+        let outcome = after.outcome(effect);
+        Ok((Some(after), outcome))
+    }
+}
+
+fn delete(
+    txn: &Txn,
+    step: &Step,
+    before: Option<&Arc<Obj>>,
+    revision: u64,
+) -> Result<(Option<Arc<Obj>>, Outcome), &'static str> {
+    let Some(before) = before else {
+        let generation = nimbus_core::Generation(0);
+        return Ok((None, Outcome { effect: Effect::Absent, uid: None, generation, revision: Revision(0) }));
+    };
+    if before.manager != txn.publisher && !step.take_over {
+        return Err("foreign");
+    }
+    Ok((None, Outcome { revision: Revision(revision), ..before.outcome(Effect::Deleted) }))
+}
+
+fn set_status(
+    draft: &StatusDraft,
+    before: Option<&Arc<Obj>>,
+    revision: u64,
+) -> Result<(Option<Arc<Obj>>, Outcome), &'static str> {
+    let before = before.ok_or("no such object")?;
+    if draft.observed.0 > before.generation {
+        return Err("observed ahead");
+    }
+    if before.status == draft.status && before.observed == draft.observed.0 {
+        return Ok((Some(before.clone()), before.outcome(Effect::Unchanged)));
+    }
+    let mut after = Obj::clone(before);
+    (after.status, after.observed) = (draft.status.clone(), draft.observed.0);
+    (after.revision, after.content_revision) = (revision, revision);
+    let after = after.sealed();
+    let outcome = after.outcome(Effect::Updated);
+    Ok((Some(after), outcome))
+}
+
+fn holds(precondition: &Precondition, before: Option<&Obj>) -> bool {
+    !(precondition.absent && before.is_some())
+        && precondition
+            .uid
+            .as_ref()
+            .is_none_or(|uid| before.is_some_and(|before| before.uid == *uid))
+        && precondition
+            .revision
+            .is_none_or(|at| before.is_some_and(|before| before.revision == at.0))
+        && precondition
+            .generation
+            .is_none_or(|at| before.is_some_and(|before| before.generation == at.0))
+}
+
+/// Takes away what needs nothing that is left, until nothing changes: what remains is on a cycle or needs one.
+fn has_cycle(state: &State) -> bool {
+    let mut left: BTreeMap<&ObjectKey, &Arc<Obj>> = state.iter().collect();
+    loop {
+        let free: Vec<&ObjectKey> = left
+            .iter()
+            .filter(|(_, object)| !object.needs().any(|key| left.contains_key(key)))
+            .map(|(key, _)| *key)
+            .collect();
+        if free.is_empty() {
+            return !left.is_empty();
+        }
+        for key in free {
+            left.remove(key);
+        }
+    }
+}
+
+/// The word that the model has for a refusal.
+pub(crate) fn word_for(refused: &Refused) -> &'static str {
+    match refused {
+        Refused::Fenced { .. } => "fenced",
+        Refused::NotAhead { .. } => "not ahead",
+        Refused::Full { .. } => "full",
+        Refused::NoSync(_) => "no sync",
+        Refused::NotCovered { .. } => "not covered",
+        Refused::Step { reason, .. } => match reason {
+            Reason::Precondition { .. } => "precondition",
+            Reason::Foreign(_) => "foreign",
+            Reason::StaleGeneration { .. } => "stale generation",
+            Reason::SameGeneration(_) => "same generation",
+            Reason::Cycle(_) => "cycle",
+            Reason::Twice => "twice",
+            Reason::NoSuchObject => "no such object",
+            Reason::ObservedAhead { .. } => "observed ahead",
+            Reason::TooLarge { .. } => "too large",
+            _ => "another reason",
+        },
+        _ => "another refusal",
+    }
+}

@@ -1,0 +1,17 @@
+//! A bus on loopback, with clients that mean well, clients that do not, and clients that were written by others.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+mod bad_bytes;
+mod bad_input;
+mod bad_order;
+mod demo;
+mod foreign;
+mod grpcurl;
+mod honest;
+mod limits;
+mod local;
+mod many_sessions;
+mod raw;
+mod server;
+mod wait;

@@ -1,0 +1,22 @@
+//! Waiting for conditions. The time is a guard against hanging, nothing else: no test depends on how long it is.
+
+use std::{future::Future, time::Duration};
+
+const GUARD: Duration = Duration::from_secs(60);
+
+/// Waits for something that is going to happen.
+pub(crate) async fn for_it<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(GUARD, future)
+        .await
+        .unwrap_or_else(|_| panic!("waited for {GUARD:?} in vain for {what}"))
+}
+
+/// Waits until a condition holds that nothing announces.
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
+    let poll = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    for_it(what, poll).await;
+}
