@@ -243,12 +243,17 @@ async fn a_resume_that_cannot_be_is_answered_at_once_and_says_why() {
         buckets: vec![0; buckets].into(),
         ..v1::Resume::default()
     };
-    let managers = v1::Resume { managers: vec![String::new()], ..v1::Resume::default() };
-    let cases: [(v1::Resume, &str, &[&str]); 4] = [
+    let origin = |manager: &str, kinds: &[&str]| {
+        let kinds = kinds.iter().map(ToString::to_string).collect();
+        v1::Resume { origins: vec![v1::Origin { manager: manager.into(), kinds }], ..v1::Resume::default() }
+    };
+    let cases: [(v1::Resume, &str, &[&str]); 6] = [
         (digests(15, 0), "resume.root", &["16 bytes, found 15"]),
         (digests(16, 100), "resume.buckets", &["4096 bytes, found 100"]),
         (digests(16, 4096), "resume.buckets", &["256 digests whose XOR is resume.root"]),
-        (managers, "resume.managers[0]", &["publisher \"\""]),
+        (origin("", &["a.B"]), "resume.origins[0].manager", &["publisher \"\""]),
+        (origin("p", &[]), "resume.origins[0].kinds", &["the kinds of the objects held"]),
+        (origin("p", &["no kind"]), "resume.origins[0].kinds", &["no kind"]),
     ];
     for (resume, field, words) in cases {
         expect_bad_field(world.reader.subscribe(subscribe(resume)).await, field, words);

@@ -228,7 +228,9 @@ class Subscription:
         message.resume.root = self.root()
         if digests:
             message.resume.buckets = self.buckets()
-        message.resume.managers.extend(sorted({item.manager for item, _ in self.held.values()}))
+        for manager in sorted({item.manager for item, _ in self.held.values()}):
+            kinds = sorted({item.kind for item, _ in self.held.values() if item.manager == manager})
+            message.resume.origins.add(manager=manager, kinds=kinds)
         return Subscription(client, call(message, timeout=GUARD), self.held)
 
 

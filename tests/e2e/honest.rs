@@ -1,6 +1,6 @@
 //! Somebody who does everything right, and whom nothing that others do may disturb.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use nimbus_bus::Config;
 use nimbus_wire::v1::{self, bus_client::BusClient, frame::Frame, publisher_client::PublisherClient};
@@ -16,6 +16,8 @@ pub(crate) struct World {
     pub(crate) writer: PublisherClient<Channel>,
     publisher: PublisherClient<Channel>,
     frames: Streaming<v1::Frame>,
+    /// Names the agent's subscription in its reports.
+    session: u64,
     /// What the agent holds.
     held: BTreeMap<(String, String, String), v1::Object>,
     beats: u32,
@@ -23,6 +25,9 @@ pub(crate) struct World {
 
 const PUBLISHER: &str = "honest-publisher";
 const AGENT: &str = "honest-agent";
+
+/// Longer than any test.
+const NO_BOOKMARKS: Duration = Duration::from_secs(3600);
 
 // === impl World ===
 
@@ -34,7 +39,12 @@ impl World {
 
     /// A world whose bus is configured by the test.
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let bus = LocalBus::start(change).await;
+        let bus = LocalBus::start(|config| {
+            // A bookmark wakes a stream too, and would hide that a change did not.
+            config.bookmark_interval = NO_BOOKMARKS;
+            change(config);
+        })
+        .await;
         let (mut honest_reader, mut publisher) = bus.clients().await;
         let descriptor_set = demo::descriptor_set().into();
         let register = v1::RegisterKindsRequest { descriptor_set, kinds: Vec::new() };
@@ -45,7 +55,7 @@ impl World {
         let subscribe = v1::SubscribeRequest { agent: AGENT.to_owned(), ..v1::SubscribeRequest::default() };
         let frames = honest_reader.subscribe(subscribe).await.unwrap().into_inner();
         let (reader, writer) = bus.clients().await;
-        let mut world = Self { bus, reader, writer, publisher, frames, held: BTreeMap::new(), beats: 0 };
+        let mut world = Self { bus, reader, writer, publisher, frames, session: 0, held: BTreeMap::new(), beats: 0 };
         while !matches!(world.next_frame().await, Frame::SnapshotEnd(_)) {}
         assert_eq!(world.held.len(), 2);
         world
@@ -88,6 +98,12 @@ impl World {
         }
     }
 
+    /// The agent says how far it is, which changes nothing for it.
+    pub(crate) async fn report(&mut self, sequence: u64) {
+        let report = v1::ReportRequest { session: self.session, sequence, ..v1::ReportRequest::default() };
+        self.reader.report_once(report).await.unwrap();
+    }
+
     /// The names of everything that the agent holds.
     pub(crate) fn held_names(&self) -> Vec<&str> {
         self.held.values().map(|object| object.name.as_str()).collect()
@@ -109,8 +125,10 @@ impl World {
     async fn next_frame(&mut self) -> Frame {
         let frame = wait::for_it("a frame for the honest agent", self.frames.message()).await;
         let frame = frame.unwrap().expect("the honest agent is not sent away").frame.unwrap();
-        if let Frame::Batch(batch) = &frame {
-            batch.events.iter().for_each(|event| self.take(event));
+        match &frame {
+            Frame::Welcome(welcome) => self.session = welcome.session,
+            Frame::Batch(batch) => batch.events.iter().for_each(|event| self.take(event)),
+            _ => {}
         }
         frame
     }

@@ -15,3 +15,4 @@ mod many_sessions;
 mod raw;
 mod server;
 mod wait;
+mod wakes;

@@ -1,7 +1,7 @@
 //! What a subscriber holds, kept as `docs/PROTOCOL.md` tells a reader to keep it.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
@@ -15,7 +15,8 @@ use prost::Message as _;
 pub(crate) struct Held {
     objects: HashMap<Box<str>, Entry>,
     buckets: Buckets,
-    managers: BTreeSet<String>,
+    /// Managers of what was ever held, with its kinds.
+    origins: BTreeMap<String, BTreeSet<String>>,
     position: Option<v1::Position>,
     /// Epoch and scope of the answer that is under way.
     answer: v1::Position,
@@ -78,8 +79,16 @@ impl Held {
             position: Some(position),
             root: self.buckets.root().as_bytes().to_vec().into(),
             buckets: self.buckets.to_vec().into(),
-            managers: self.managers.iter().cloned().collect(),
+            origins: self.origins(),
         })
+    }
+
+    fn origins(&self) -> Vec<v1::Origin> {
+        let origin = |(manager, kinds): (&String, &BTreeSet<String>)| v1::Origin {
+            manager: manager.clone(),
+            kinds: kinds.iter().cloned().collect(),
+        };
+        self.origins.iter().map(origin).collect()
     }
 
     /// Forgets what was not complete when the connection broke.
@@ -146,8 +155,8 @@ impl Held {
                     self.tally.puts += 1;
                     let digest = Digest::from_slice(&event.digest).context("a put without a digest")?;
                     let key = key(&object.kind, &object.namespace, &object.name);
-                    if !self.managers.contains(&object.manager) {
-                        self.managers.insert(object.manager.clone());
+                    if !self.origins.get(&object.manager).is_some_and(|kinds| kinds.contains(&object.kind)) {
+                        self.origins.entry(object.manager.clone()).or_default().insert(object.kind.clone());
                     }
                     self.pending.push((key, Some(Entry { digest, print: print(object) })));
                 }
@@ -169,9 +178,8 @@ impl Held {
     /// Removes what a snapshot covers and does not have.
     fn sweep(&mut self, covered: &BucketSet) {
         let seen: HashSet<&str> = self.pending.iter().map(|(key, _)| &**key).collect();
-        let gone =
-            |(key, entry): &(&Box<str>, &Entry)| covered.contains(entry.digest.bucket()) && !seen.contains(&***key);
-        let gone: Vec<Box<str>> = self.objects.iter().filter(gone).map(|(key, _)| key.clone()).collect();
+        let covered = self.objects.iter().filter(|(_, entry)| covered.contains(entry.digest.bucket()));
+        let gone: Vec<Box<str>> = covered.map(|(key, _)| key).filter(|key| !seen.contains(&***key)).cloned().collect();
         self.tally.removals += gone.len() as u64;
         gone.into_iter().for_each(|key| self.set(key, None));
     }

@@ -17,6 +17,7 @@ mod targeted;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::report::Report;
 
@@ -46,12 +47,27 @@ enum Command {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
-    match run(json, &command).await {
+    // A program that is killed by a signal drops nothing, and would leave its bus behind.
+    let result = tokio::select! {
+        result = run(json, &command) => result,
+        () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+    };
+    match result {
         Ok(code) => code,
         Err(error) => {
             report::complain(&error);
             ExitCode::from(2)
         }
+    }
+}
+
+/// Resolves with the first SIGINT or SIGTERM, and never if signals cannot be had.
+async fn interrupted() {
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return std::future::pending().await };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
 }
 

@@ -72,6 +72,11 @@ impl Report {
         Ok(())
     }
 
+    /// States what was checked on the way: a run that found otherwise has ended with an error before it gets here.
+    pub(crate) fn checked(&mut self, what: &str) -> anyhow::Result<()> {
+        self.must(true, what)
+    }
+
     /// States what must hold, and whether it does.
     pub(crate) fn must(&mut self, holds: bool, what: &str) -> anyhow::Result<()> {
         println!("{} {what}", if holds { "ok  " } else { "FAIL" });

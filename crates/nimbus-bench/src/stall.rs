@@ -120,6 +120,10 @@ pub(crate) async fn run(arguments: &Arguments, report: &mut Report) -> anyhow::R
         median(runs.iter().filter(|(other, _)| *other == who).map(|(_, outcome)| figure(outcome)))
     };
     let after = |who| of(who, |outcome| outcome.after.rss_kib as f64);
+    let range = |who: Who| {
+        let figures = || runs.iter().filter(|(other, _)| *other == who).map(|(_, outcome)| outcome.after.rss_kib);
+        format!("{}-{}", figures().min().unwrap_or(0), figures().max().unwrap_or(0))
+    };
     let row = |who: Who| -> Row {
         let subscribers = arguments.subscribers_in(who);
         let caused = after(who) - after(Who::Nobody);
@@ -131,6 +135,7 @@ pub(crate) async fn run(arguments: &Arguments, report: &mut Report) -> anyhow::R
             ("bytes", json!(arguments.bytes)),
             ("RSS before KiB", json!(of(who, |outcome| outcome.before.rss_kib as f64))),
             ("after KiB", json!(after(who))),
+            ("after, all rounds", json!(range(who))),
             ("peak KiB", json!(of(who, |outcome| outcome.after.peak_kib as f64))),
             ("caused by each KiB", json!(caused / subscribers.max(1) as f64)),
             ("updates/s", json!(of(who, |outcome| outcome.updates_per_second).round())),
@@ -145,7 +150,7 @@ pub(crate) async fn run(arguments: &Arguments, report: &mut Report) -> anyhow::R
 
     let most = |figure: fn(&CaughtUp) -> u64| runs.iter().map(|(_, outcome)| figure(&outcome.caught_up)).max();
     let (group, bytes) = (most(|caught_up| caught_up.group), most(|caught_up| caught_up.in_flight_bytes));
-    report.must(true, "each stalled subscriber holds what List shows, and what the digest of its bookmark proves")?;
+    report.checked("each stalled subscriber holds what List shows, and what the digest of its bookmark proves")?;
     report.must(
         group.is_some_and(|group| group <= arguments.objects),
         &format!("it is sent each object once at most to catch up: {} events", group.unwrap_or(0)),

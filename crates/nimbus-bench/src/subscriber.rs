@@ -4,7 +4,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use nimbus_wire::v1;
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
 use crate::{
@@ -20,18 +24,22 @@ pub(crate) struct Subscriber {
     frames: Streaming<v1::Frame>,
     pub(crate) agent: String,
     credit: u64,
-    reports: u64,
+    reports: Option<mpsc::Sender<v1::ReportRequest>>,
     pub(crate) held: Held,
 }
 
-/// A bus that has too many snapshots to send says to come back; this is how often a subscriber does.
+/// A bus that has too many snapshots to send says to come back; this is how often a subscriber does, and when.
 const ATTEMPTS: usize = 60;
+const LATER: Duration = Duration::from_secs(1);
 
 /// Subscribers that connect at the same time in the beginning: more would only be told to wait for their turn.
 const CONNECTING: usize = 32;
 
 /// A subscriber that finds nobody listening tries again after this long.
 const RECONNECT: Duration = Duration::from_millis(10);
+
+/// Reports are small and go out at once; a full queue slows the reader.
+const REPORTS: usize = 16;
 
 /// Objects on one page of a list.
 const PAGE: u32 = 1_000;
@@ -41,7 +49,16 @@ const PAGE: u32 = 1_000;
 impl Subscriber {
     /// Connects and subscribes; if `credit` is not 0, it is granted and kept up with reports.
     pub(crate) async fn open(address: SocketAddr, agent: String, credit: u64) -> anyhow::Result<Self> {
-        Self::on(Connection::open(address).await?, agent, credit, Held::default()).await
+        let held = Held::default();
+        for _ in 0..ATTEMPTS {
+            let connection = Connection::open(address).await?;
+            match subscribe(&connection, &agent, credit, &held).await {
+                Ok(frames) => return Ok(Self::new(connection, frames, agent, credit, held)),
+                Err(status) if is_later(&status) => tokio::time::sleep(LATER).await,
+                Err(status) => return Err(status).context("the subscription was refused"),
+            }
+        }
+        bail!("the bus did not take the subscription in {ATTEMPTS} attempts")
     }
 
     /// Connects and subscribes as the agents `0..count`, and reads until they have everything.
@@ -60,45 +77,35 @@ impl Subscriber {
         opening.join_all().await.into_iter().collect()
     }
 
-    /// Connects as soon as somebody listens, and subscribes with what is held.
-    pub(crate) async fn reopen(self, address: SocketAddr) -> anyhow::Result<Self> {
+    /// Connects as soon as somebody answers, and subscribes with what is held.
+    pub(crate) async fn reopen(self, address: SocketAddr) -> Self {
         let Self { agent, credit, mut held, .. } = self;
         held.disconnect();
         loop {
-            match Connection::open(address).await {
-                Ok(connection) => return Self::on(connection, agent, credit, held).await,
-                Err(_) => tokio::time::sleep(RECONNECT).await,
+            // A bus that is being killed may still take the connection: then the call fails, and is made again.
+            if let Ok(connection) = Connection::open(address).await
+                && let Ok(frames) = subscribe(&connection, &agent, credit, &held).await
+            {
+                return Self::new(connection, frames, agent, credit, held);
             }
+            tokio::time::sleep(RECONNECT).await;
         }
     }
 
-    async fn on(connection: Connection, agent: String, credit: u64, held: Held) -> anyhow::Result<Self> {
-        let request = v1::SubscribeRequest {
-            kinds: vec![KIND.to_owned()],
-            agent: agent.clone(),
-            resume: held.resume(),
-            credit_bytes: credit,
-            ..v1::SubscribeRequest::default()
-        };
-        for _ in 0..ATTEMPTS {
-            match connection.bus().subscribe(request.clone()).await {
-                Ok(response) => {
-                    let frames = response.into_inner();
-                    return Ok(Self { connection, frames, agent, credit, reports: 0, held });
-                }
-                Err(status) if is_later(&status) => tokio::time::sleep(Duration::from_secs(1)).await,
-                Err(status) => return Err(status).context("the subscription was refused"),
-            }
-        }
-        bail!("the bus did not take the subscription within {ATTEMPTS} s")
+    fn new(connection: Connection, frames: Streaming<v1::Frame>, agent: String, credit: u64, held: Held) -> Self {
+        let reports = (credit > 0).then(|| report_stream(&connection));
+        Self { connection, frames, agent, credit, reports, held }
     }
 
     /// Reads one frame.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Progress> {
         let frame = self.frames.message().await?.context("the bus ended the subscription")?;
         let progress = self.held.take(frame)?;
-        if self.credit > 0 {
-            self.report().await?;
+        let tally = self.held.tally;
+        if let Some(reports) = &self.reports {
+            let (session, sequence, received_bytes) = (self.held.session, tally.frames, tally.bytes);
+            let report = v1::ReportRequest { session, sequence, received_bytes, ..v1::ReportRequest::default() };
+            reports.send(report).await.context("the bus ended the reports")?;
         }
         Ok(progress)
     }
@@ -132,15 +139,29 @@ impl Subscriber {
             request.page_token = page.next_page_token;
         }
     }
+}
 
-    /// Says how much was received, so that more may be sent.
-    async fn report(&mut self) -> anyhow::Result<()> {
-        self.reports += 1;
-        let (session, sequence, received_bytes) = (self.held.session, self.reports, self.held.tally.bytes);
-        let report = v1::ReportRequest { session, sequence, received_bytes, ..v1::ReportRequest::default() };
-        self.connection.bus().report_once(report).await.context("the report was refused")?;
-        Ok(())
-    }
+async fn subscribe(
+    connection: &Connection,
+    agent: &str,
+    credit_bytes: u64,
+    held: &Held,
+) -> Result<Streaming<v1::Frame>, Status> {
+    let (kinds, agent, resume) = (vec![KIND.to_owned()], agent.to_owned(), held.resume());
+    let request = v1::SubscribeRequest { kinds, agent, resume, credit_bytes, ..v1::SubscribeRequest::default() };
+    Ok(connection.bus().subscribe(request).await?.into_inner())
+}
+
+/// Says how much was received, so that more may be sent.
+///
+/// A stream, because nobody waits for its answers: they would share the window of the connection with frames that nobody
+/// reads meanwhile.
+fn report_stream(connection: &Connection) -> mpsc::Sender<v1::ReportRequest> {
+    let (reports, stream) = mpsc::channel(REPORTS);
+    let mut bus = connection.bus();
+    // If the bus refuses a report, the sender is told that nobody takes more.
+    tokio::spawn(async move { drop(bus.report(ReceiverStream::new(stream)).await) });
+    reports
 }
 
 fn is_later(status: &Status) -> bool {

@@ -174,8 +174,8 @@ impl Sessions {
         Self { seed, opened: AtomicU64::new(0), limit, by_id, by_agent, draining: Mutex::default(), metrics }
     }
 
-    /// Opens a session. An older one of the same agent ends.
-    pub(crate) fn open(&self, agent: Option<AgentId>, signal: Signal) -> Result<Arc<Session>, Status> {
+    /// A session that nobody knows of yet.
+    pub(crate) fn prepare(&self, agent: Option<AgentId>, signal: Signal) -> Result<Arc<Session>, Status> {
         if let Some(wait) = *self.draining.lock() {
             return Err(fault::later("the bus is shutting down", wait));
         }
@@ -186,15 +186,19 @@ impl Sessions {
             return Err(fault::full("sessions", message));
         }
         let id = scramble(self.seed.wrapping_add(self.opened.fetch_add(1, Ordering::Relaxed)));
-        let session = Arc::new(Session { id, agent: agent.clone(), signal, state: Mutex::default() });
+        Ok(Arc::new(Session { id, agent, signal, state: Mutex::default() }))
+    }
+
+    /// Opens a session. An older one of the same agent ends.
+    pub(crate) fn open(&self, session: &Arc<Session>) {
+        let id = session.id;
         self.by_id.insert(id, session.clone());
-        let older = agent.and_then(|agent| self.by_agent.insert(agent, id));
+        let older = session.agent.clone().and_then(|agent| self.by_agent.insert(agent, id));
         if let Some((_, older)) = older.and_then(|older| self.by_id.remove(&older)) {
             self.metrics.superseded.inc();
             older.end(fault::superseded(id));
         }
         self.count();
-        Ok(session)
     }
 
     /// Forgets a session whose stream has ended.

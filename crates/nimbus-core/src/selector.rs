@@ -161,3 +161,6 @@ fn parse_requirement(part: &str) -> Result<Requirement, Invalid> {
         None => Ok(Requirement::Exists(key(part)?)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,8 +38,8 @@ pub struct Config {
     pub assume_complete: bool,
     /// Frames are cut at this size. With 256 KiB, a frame is one write to the socket, and many readers share it.
     pub frame_bytes: usize,
-    /// Large groups that are being sent may hold on to this much in all; beyond it, the slowest readers of the oldest
-    /// ones begin again.
+    /// Large groups that are being sent may hold on to this much in all; beyond it, readers that have stalled in the
+    /// oldest ones begin again.
     pub group_bytes: usize,
 }
 
@@ -136,7 +136,7 @@ impl Collection {
         Ok(Committed { revision, outcomes: plan.outcomes })
     }
 
-    /// Begins a sync of these kinds: until it ends, they are not complete.
+    /// Begins a sync of these kinds: those that are not complete yet will not be before it ends.
     ///
     /// # Errors
     /// If the publisher is fenced, or there are too many kinds.
@@ -300,7 +300,7 @@ impl Collection {
         writer.publishers.check_fence(&txn.publisher, txn.fence)?;
         let mut state = State::clone(&self.state());
         let revision = at.unwrap_or_else(|| state.head.next());
-        if revision <= state.head {
+        if revision <= state.head || revision == Revision(u64::MAX) {
             return Err(Refused::NotAhead { given: revision, head: state.head });
         }
         let plan = writer.plan(&state, txn, revision)?;

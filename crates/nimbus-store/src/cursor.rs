@@ -6,7 +6,7 @@
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use nimbus_core::{BucketSet, Buckets, Digest, ObjectKey, PublisherId, Revision, ScopeHash};
+use nimbus_core::{BucketSet, Buckets, Digest, ObjectKey, Revision, ScopeHash};
 
 use crate::{
     collection::{Collection, FilterLease},
@@ -15,7 +15,7 @@ use crate::{
     group::{Contents, Group, Span},
     interest::{Place, Signal},
     record::{Grave, Slot},
-    scope::Scope,
+    scope::{Origin, Scope},
     state::State,
 };
 
@@ -58,8 +58,8 @@ pub struct Mark {
 pub struct Cursor {
     store: Collection,
     signal: Signal,
-    /// Publishers that must have finished a sync before a snapshot may end.
-    managers: Vec<PublisherId>,
+    /// What must have been synced again before a snapshot may end.
+    origins: Vec<Origin>,
     reading: Reading,
     next: Option<Reading>,
     /// The last change that was read.
@@ -123,7 +123,7 @@ impl Cursor {
         Self {
             store,
             signal,
-            managers: Vec::new(),
+            origins: Vec::new(),
             reading,
             next: None,
             at: Revision::ZERO,
@@ -134,10 +134,10 @@ impl Cursor {
         }
     }
 
-    /// Whether everything that this reader could be missing is there: its kinds are complete, and these publishers
-    /// have finished a sync in this epoch.
-    pub fn is_settled(&self, managers: &[PublisherId]) -> bool {
-        self.store.state().is_settled(&self.reading.scope, managers)
+    /// Whether everything that this reader could be missing is there: its kinds are complete, and what it holds was
+    /// synced again in this epoch.
+    pub fn is_settled(&self, origins: &[Origin]) -> bool {
+        self.store.state().is_settled(&self.reading.scope, origins)
     }
 
     /// Goes on from `revision`, at which the reader held its feed exactly. `false`: the collection no longer knows what
@@ -177,9 +177,9 @@ impl Cursor {
     }
 
     /// Begins a snapshot of the buckets that differ from what the reader offers. It ends when the kinds are complete
-    /// and these publishers have finished a sync.
-    pub fn begin_snapshot(&mut self, offer: Option<&Buckets>, managers: Vec<PublisherId>) -> Piece {
-        self.managers = managers;
+    /// and what comes from these origins was synced again.
+    pub fn begin_snapshot(&mut self, offer: Option<&Buckets>, origins: Vec<Origin>) -> Piece {
+        self.origins = origins;
         self.open_snapshot(offer)
     }
 
@@ -201,7 +201,7 @@ impl Cursor {
             {
                 self.snapshot = None;
                 // What the reader holds is of this history now: nobody has to publish it again first.
-                self.managers.clear();
+                self.origins.clear();
                 return Some(Piece::SnapshotEnd(mark));
             }
             if let Some(next) = self.next.take() {
@@ -302,7 +302,7 @@ impl Cursor {
             return Some(Some(self.open_snapshot(None)));
         }
         let view = self.view();
-        let settled = view.state.is_settled(&self.reading.scope, &self.managers);
+        let settled = view.state.is_settled(&self.reading.scope, &self.origins);
         if self.is_lost(&view) {
             return Some(Some(self.open_snapshot(None)));
         }
@@ -323,7 +323,7 @@ impl Cursor {
         self.snapshot = Some(Snapshot { passed: false, end: None });
         let view = self.view();
         let buckets = view.differing(offer);
-        let settled = view.state.is_settled(&self.reading.scope, &self.managers);
+        let settled = view.state.is_settled(&self.reading.scope, &self.origins);
         let spans = vec![Some(Span::Snapshot(buckets)); view.sights.len()];
         let (objects, bytes) = self.send(&view, &spans, settled);
         Piece::SnapshotBegin { buckets, objects, bytes }
@@ -353,16 +353,20 @@ impl Cursor {
                 vec![(joined, 0..frames)]
             }
         };
-        self.send_runs(runs, view.last, view.mark, settled);
+        self.send_runs(runs, view, settled);
         let total = |count: fn(&Group) -> usize| groups.iter().map(|group| count(group) as u64).sum();
         (total(Group::objects), total(Group::bytes))
     }
 
-    fn send_runs(&mut self, mut runs: Vec<(Arc<Group>, Range<usize>)>, last: Revision, mark: Mark, settled: bool) {
+    fn send_runs(&mut self, mut runs: Vec<(Arc<Group>, Range<usize>)>, view: &View, settled: bool) {
         runs.retain(|(_, frames)| !frames.is_empty());
         self.store.feeds().admit(runs.iter().map(|(group, _)| group));
-        // Where several runs or none follow, the commit says the newest revision; one run shares the feed's own.
-        let mark = if runs.len() == 1 && self.snapshot.is_none() { Mark { revision: last, ..mark } } else { mark };
+        // Where several runs or none follow, the commit says the newest revision; one run shares the feed's own. Below
+        // the horizon, something may have come and gone after it without a trace.
+        let (last, mut mark) = (view.last, view.mark);
+        if runs.len() == 1 && self.snapshot.is_none() && last >= view.state.horizon {
+            mark.revision = last;
+        }
         self.sending = Some(Sending { runs, last, mark, settled, switches: false });
         let sending = self.sending.as_ref().expect("just set");
         if sending.runs.is_empty() {
@@ -382,7 +386,7 @@ impl Cursor {
         }
         let group = Arc::new(difference(self.at, &old, &new, &self.reading, self.store.feeds().frame_bytes()));
         let frames = group.contents().map_or(0, |contents| contents.removal_frames().end);
-        let settled = new.state.is_settled(&self.reading.scope, &self.managers);
+        let settled = new.state.is_settled(&self.reading.scope, &self.origins);
         // Also a switch that changes nothing is completed, so that the reader has a position in the new scope.
         let runs = if frames == 0 { Vec::new() } else { vec![(group, 0..frames)] };
         self.store.feeds().admit(runs.iter().map(|(group, _)| group));

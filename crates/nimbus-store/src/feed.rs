@@ -229,7 +229,8 @@ impl Feeds {
     }
 
     /// Makes room for the groups that a reader is about to be sent, as far as they are large: the oldest of the others
-    /// are taken from readers that still have not finished them.
+    /// are taken from readers that have stalled. Whoever reads on keeps its group, or two readers could take theirs from
+    /// one another for ever.
     pub(crate) fn admit<'a>(&self, groups: impl Iterator<Item = &'a Arc<Group>>) {
         let new: Vec<_> = groups.filter(|group| self.is_large(group)).collect();
         if new.is_empty() {
@@ -237,16 +238,18 @@ impl Feeds {
         }
         let is_new = |group: &Arc<Group>| new.iter().any(|other| Arc::ptr_eq(group, other));
         let mut large = self.large.lock();
-        let mut others: VecDeque<_> = large.iter().filter_map(Weak::upgrade).collect();
+        let mut others: Vec<_> = large.iter().filter_map(Weak::upgrade).collect();
         others.retain(|group| !group.is_revoked() && !is_new(group));
         let bytes = |group: &Arc<Group>| group.bytes();
         let mut total = others.iter().map(bytes).sum::<usize>() + new.iter().map(|group| bytes(group)).sum::<usize>();
-        while total > self.group_bytes
-            && let Some(oldest) = others.pop_front()
-        {
-            total -= oldest.bytes();
-            oldest.revoke();
-        }
+        others.retain(|oldest| {
+            let stays = total <= self.group_bytes || oldest.take_moving();
+            if !stays {
+                total -= oldest.bytes();
+                oldest.revoke();
+            }
+            stays
+        });
         *large = others.iter().chain(new).map(Arc::downgrade).collect();
     }
 }

@@ -127,9 +127,10 @@ impl Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "namespaces={:?} names={:?} selector={}", self.namespaces, self.names, self.selector)?;
-        self.fields
-            .iter()
-            .try_for_each(|test| write!(f, " spec.{}{}{}", test.path, if test.equal { "=" } else { "!=" }, test.value))
+        // Quoted: a value may look like one more test.
+        self.fields.iter().try_for_each(|test| {
+            write!(f, " spec.{}{}{:?}", test.path, if test.equal { "=" } else { "!=" }, test.value)
+        })
     }
 }
 

@@ -3,7 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
-    sync::{Arc, OnceLock, Weak},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::ArcSwapOption;
@@ -34,6 +37,8 @@ pub(crate) struct Group {
     bytes: usize,
     objects: usize,
     encoded: Mutex<HashMap<(usize, Revision), Encoded>>,
+    /// Somebody has read on since the last time that room was needed.
+    moving: AtomicBool,
 }
 
 /// Changes in the order in which they are sent: puts, referents first; then removals, referents last.
@@ -108,6 +113,7 @@ impl Group {
             bytes: put_bytes + removal_bytes,
             objects,
             encoded: Mutex::new(HashMap::new()),
+            moving: AtomicBool::new(true),
         }
     }
 
@@ -126,10 +132,15 @@ impl Group {
         self.bytes
     }
 
-    /// Takes the group away from readers that are too slow for it; they begin again from where they were.
+    /// Takes the group away from readers that have stalled in it; they begin again from where they were.
     pub(crate) fn revoke(&self) {
         self.contents.store(None);
         self.encoded.lock().clear();
+    }
+
+    /// Whether somebody has read on since this was last asked.
+    pub(crate) fn take_moving(&self) -> bool {
+        self.moving.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn is_revoked(&self) -> bool {
@@ -140,6 +151,7 @@ impl Group {
     /// `None` if the group was revoked.
     pub(crate) fn frame(&self, at: usize, completes: Option<Revision>) -> Option<Bytes> {
         let contents = self.contents()?;
+        self.moving.store(true, Ordering::Relaxed);
         let key = (at, completes.unwrap_or(Revision::ZERO));
         match self.encoded.lock().get(&key) {
             Some(Encoded::Kept(bytes)) => return Some(bytes.clone()),

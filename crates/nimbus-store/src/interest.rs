@@ -83,17 +83,14 @@ impl Signal {
         }
     }
 
-    /// Says whether the signal was raised since the last time; if not, `waker` is woken when it is.
+    /// Says whether the signal was raised since the last time. Whatever it says, `waker` is woken by the next raise: a
+    /// reader that looks and finds nothing need not ask again.
     pub fn poll(&self, waker: &Waker) -> bool {
-        if self.0.raised.swap(false, Ordering::AcqRel) {
-            return true;
-        }
         let mut slot = self.0.waker.lock();
         if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
         drop(slot);
-        // It may have been raised before the waker was there to be woken.
         self.0.raised.swap(false, Ordering::AcqRel)
     }
 }

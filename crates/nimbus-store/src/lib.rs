@@ -31,7 +31,7 @@ pub use interest::Signal;
 pub use limits::{Limits, MAX_OBJECT_BYTES};
 pub use publishers::{SyncId, SyncSummary};
 pub use record::{Content, Record, Slot};
-pub use scope::{Scope, Viewer};
+pub use scope::{Origin, Scope, Viewer};
 pub use state::{KindState, State};
 pub use txn::{Committed, Draft, Effect, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn};
 pub use view::View;

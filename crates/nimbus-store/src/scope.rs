@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use nimbus_core::{AgentId, Kind, Labels, LeafHasher, ScopeHash};
+use nimbus_core::{AgentId, Kind, Labels, LeafHasher, PublisherId, ScopeHash};
 
 use crate::{filter::Filter, record::Record};
 
@@ -15,6 +15,15 @@ pub struct Scope {
     pub filter: Option<Arc<Filter>>,
     /// Of those, the objects that are for this viewer.
     pub viewer: Viewer,
+}
+
+/// Where an object that a reader holds came from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The publisher that owned it.
+    pub manager: PublisherId,
+    /// Its kind.
+    pub kind: Kind,
 }
 
 /// Who looks.

@@ -8,7 +8,7 @@ use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision, Selector};
 use crate::{
     filter::{Filter, FilterIndex},
     record::Record,
-    scope::Scope,
+    scope::{Origin, Scope},
     view::View,
 };
 
@@ -110,19 +110,22 @@ impl State {
         self.assume_complete || self.kinds.get(kind).is_some_and(|kind| kind.complete)
     }
 
-    /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and these
-    /// publishers, whose objects the reader holds, have finished a sync in this epoch.
-    pub fn is_settled(&self, scope: &Scope, managers: &[PublisherId]) -> bool {
+    /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and what the
+    /// reader holds was synced again in this epoch by those that it came from.
+    pub fn is_settled(&self, scope: &Scope, origins: &[Origin]) -> bool {
         if self.assume_complete {
             return true;
         }
-        let synced = |kind: &KindState| managers.iter().all(|manager| kind.publishers.get(manager) != Some(&false));
-        let settled = |kind: &KindState| kind.complete && synced(kind);
-        let kinds = match &scope.kinds {
-            Some(kinds) => kinds.iter().all(|kind| self.kinds.get(kind).is_some_and(|kind| settled(kind))),
-            None => !self.kinds.is_empty() && self.kinds.values().all(|kind| settled(kind)),
+        let complete = match &scope.kinds {
+            Some(kinds) => kinds.iter().all(|kind| self.is_complete(kind)),
+            None => !self.kinds.is_empty() && self.kinds.values().all(|kind| kind.complete),
         };
-        kinds && managers.iter().all(|manager| self.synced.contains(manager))
+        complete && origins.iter().all(|origin| self.has_synced(origin))
+    }
+
+    /// Whether that publisher has finished a sync of that kind in this epoch.
+    pub fn has_synced(&self, Origin { manager, kind }: &Origin) -> bool {
+        self.kinds.get(kind).is_some_and(|kind| kind.publishers.get(manager) == Some(&true))
     }
 
     /// Kinds of a scope whose publishers have not finished a sync in this epoch.

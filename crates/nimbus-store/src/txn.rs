@@ -146,8 +146,8 @@ pub enum Refused {
         /// What it would have to say at least.
         current: u64,
     },
-    /// Revisions from outside must rise.
-    #[error("revision {given} is not above {head}")]
+    /// Revisions from outside must rise, and leave room for more.
+    #[error("revision {given} is not between {head} and the highest possible one")]
     NotAhead {
         /// The revision that was to be used.
         given: Revision,

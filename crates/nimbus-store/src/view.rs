@@ -198,7 +198,8 @@ impl View {
             let inside = Some(record).filter(|record| passes(record));
             self.set(record.key(), inside, record.slot(), true);
         }
-        if !filter.is_by_key() {
+        // What came and went between the two states, or moved from lane to lane, has left no trace here.
+        if !filter.is_by_key() || head > from {
             self.floor = head;
         }
         self

@@ -2,9 +2,9 @@
 
 use nimbus_wire::v1::{
     Batch, Bookmark, Drain, Event, Exception, Filter, Frame, GetRequest, GetResponse, GroupRestarted, KindInfo,
-    ListKindsRequest, ListKindsResponse, ListRequest, ListResponse, Mode, Notice, ObjectStatus, Phase, Position,
-    PublisherAge, Removal, ReportRequest, ReportResponse, ReportWanted, Rescope, Resume, ScopeChanged, SnapshotBegin,
-    SnapshotEnd, SubscribeRequest, Welcome, event, frame, notice,
+    ListKindsRequest, ListKindsResponse, ListRequest, ListResponse, Mode, Notice, ObjectStatus, Origin, Phase,
+    Position, PublisherAge, Removal, ReportRequest, ReportResponse, ReportWanted, Rescope, Resume, ScopeChanged,
+    SnapshotBegin, SnapshotEnd, SubscribeRequest, Welcome, event, frame, notice,
 };
 
 use crate::{
@@ -50,6 +50,7 @@ fn reads() -> Vec<Case> {
 fn subscription() -> Vec<Case> {
     vec![
         Case::whole(position()),
+        Case::whole(origin()),
         Case::whole(SubscribeRequest {
             kinds: strings(["demo.v1.Policy", "demo.v1.Zone"]),
             filter: Some(filter()),
@@ -149,9 +150,13 @@ fn position() -> Position {
     Position { epoch: 0x0102_0304_0506_0708, revision: 300, scope: 0x2122_2324_2526_2728 }
 }
 
+fn origin() -> Origin {
+    Origin { manager: "policies".into(), kinds: strings(["demo.v1.Policy", "demo.v1.Zone"]) }
+}
+
 /// Shorter buckets than the contract asks for: it is the encoding that matters here.
 fn resume() -> Resume {
-    Resume { position: Some(position()), root: bytes(16), buckets: bytes(48), managers: strings(["policies"]) }
+    Resume { position: Some(position()), root: bytes(16), buckets: bytes(48), origins: vec![origin()] }
 }
 
 fn welcome() -> Welcome {

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use nimbus_core::{AgentId, Buckets, Digest, Position, PublisherId, Revision};
-use nimbus_store::{Cursor, Piece, Signal, Viewer, frame};
+use nimbus_core::{AgentId, Buckets, Digest, Kind, Position, PublisherId, Revision};
+use nimbus_store::{Cursor, Origin, Piece, Signal, Viewer, frame};
 use nimbus_wire::v1::{self, Mode, frame::Frame};
 use tokio::time::Instant;
 use tonic::Status;
@@ -39,7 +39,7 @@ pub(crate) struct Offer {
     holds: bool,
     root: Option<Digest>,
     buckets: Option<Buckets>,
-    managers: Vec<PublisherId>,
+    origins: Vec<Origin>,
     /// Why it cannot simply go on.
     reason: String,
 }
@@ -66,15 +66,14 @@ impl Answer {
         let resume = request.resume.as_ref();
         let offer = Offer::new(agent.clone(), resume)?;
         let signal = Signal::default();
-        let session = inner.sessions.open(agent, signal.clone())?;
+        let session = inner.sessions.prepare(agent, signal.clone())?;
         let cursor = inner.store.cursor(scope, signal);
         let (frames, phase) = (VecDeque::new(), Phase::Live);
         let mut answer = Self { inner, session, cursor, credit: request.credit_bytes, frames, phase };
         let position = resume.and_then(|resume| resume.position.as_ref()).map(Position::from);
-        if let Err(status) = answer.begin(position, offer, &request.capabilities) {
-            answer.inner.sessions.close(&answer.session);
-            return Err(status);
-        }
+        // Who is turned away does not end a session that works.
+        answer.begin(position, offer, &request.capabilities)?;
+        answer.inner.sessions.open(&answer.session);
         Ok(answer)
     }
 
@@ -82,7 +81,7 @@ impl Answer {
     pub(crate) fn proceed(&mut self) -> Option<Instant> {
         match std::mem::replace(&mut self.phase, Phase::Live) {
             Phase::Live => None,
-            Phase::Waiting(offer) if !self.cursor.is_settled(&offer.managers) => {
+            Phase::Waiting(offer) if !self.cursor.is_settled(&offer.origins) => {
                 self.phase = Phase::Waiting(offer);
                 None
             }
@@ -120,8 +119,8 @@ impl Answer {
                 Some(reason) => offer.reason = reason,
             }
         }
-        if offer.holds && !self.cursor.is_settled(&offer.managers) {
-            let why = self.missing(&offer.managers);
+        if offer.holds && !self.cursor.is_settled(&offer.origins) {
+            let why = self.missing(&offer.origins);
             self.welcome(Mode::Waiting, &why, asked);
             offer.reason = why;
             self.phase = Phase::Waiting(Box::new(offer));
@@ -176,7 +175,7 @@ impl Answer {
     }
 
     fn snapshot(&mut self, offer: &Offer, asked: &[String]) {
-        let piece = self.cursor.begin_snapshot(offer.buckets.as_ref(), offer.managers.clone());
+        let piece = self.cursor.begin_snapshot(offer.buckets.as_ref(), offer.origins.clone());
         let mode = if offer.buckets.is_some() { Mode::Digest } else { Mode::Snapshot };
         self.welcome(mode, &offer.reason, asked);
         self.push(piece);
@@ -204,14 +203,12 @@ impl Answer {
     }
 
     /// What a waiting subscriber waits for.
-    fn missing(&self, managers: &[PublisherId]) -> String {
+    fn missing(&self, origins: &[Origin]) -> String {
         let state = self.inner.store.state();
         let kinds = state.incomplete_kinds(self.cursor.scope());
-        let silent = managers
-            .iter()
-            .filter(|manager| !state.is_synced(manager.as_str()))
-            .map(ToString::to_string);
-        let missing: Vec<String> = kinds.iter().map(ToString::to_string).chain(silent).take(4).collect();
+        let missing = origins.iter().filter(|origin| !state.has_synced(origin));
+        let missing = missing.map(|Origin { manager, kind }| format!("{kind} by {manager}"));
+        let missing: Vec<String> = missing.chain(kinds.iter().map(ToString::to_string)).take(3).collect();
         format!("no sync yet of {}", missing.join(", "))
     }
 
@@ -293,7 +290,7 @@ impl Offer {
     fn new(agent: Option<AgentId>, resume: Option<&v1::Resume>) -> Result<Self, Status> {
         let Some(resume) = resume else {
             let (root, buckets) = (None, None);
-            return Ok(Self { agent, holds: false, root, buckets, managers: Vec::new(), reason: String::new() });
+            return Ok(Self { agent, holds: false, root, buckets, origins: Vec::new(), reason: String::new() });
         };
         let root = match &*resume.root {
             [] => None,
@@ -313,10 +310,24 @@ impl Offer {
         {
             return Err(fault::bad("resume.buckets", "256 digests whose XOR is resume.root"));
         }
-        let managers = resume.managers.iter().enumerate().map(|(at, manager)| {
-            PublisherId::new(manager).map_err(|error| fault::field(&format!("resume.managers[{at}]"), &error))
-        });
-        let managers = managers.collect::<Result<_, _>>()?;
-        Ok(Self { agent, holds: true, root, buckets, managers, reason: String::new() })
+        let origins = origins(&resume.origins)?;
+        Ok(Self { agent, holds: true, root, buckets, origins, reason: String::new() })
     }
+}
+
+fn origins(origins: &[v1::Origin]) -> Result<Vec<Origin>, Status> {
+    let mut all = Vec::new();
+    for (at, origin) in origins.iter().enumerate() {
+        let path = format!("resume.origins[{at}]");
+        let manager = PublisherId::new(&origin.manager);
+        let manager = manager.map_err(|error| fault::field(&format!("{path}.manager"), &error))?;
+        if origin.kinds.is_empty() {
+            return Err(fault::bad(&format!("{path}.kinds"), "the kinds of the objects held from this manager"));
+        }
+        for kind in &origin.kinds {
+            let kind = Kind::new(kind).map_err(|error| fault::field(&format!("{path}.kinds"), &error))?;
+            all.push(Origin { manager: manager.clone(), kind });
+        }
+    }
+    Ok(all)
 }

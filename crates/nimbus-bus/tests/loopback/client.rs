@@ -86,7 +86,7 @@ impl Client {
                 position: self.position.filter(|_| offer.position),
                 root: offer.digests.then(|| buckets.root().as_bytes().to_vec()).unwrap_or_default().into(),
                 buckets: offer.digests.then(|| buckets.to_vec()).unwrap_or_default().into(),
-                managers: vec![PUBLISHER.into()],
+                origins: self.origins(),
             }
         });
         let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
@@ -103,6 +103,12 @@ impl Client {
         let (snapshot, revisions, staged, switching) = (None, BTreeMap::new(), Vec::new(), false);
         self.session = Some(Session { bus, frames, welcome: None, snapshot, revisions, staged, switching });
         self.sequence = 0;
+    }
+
+    fn origins(&self) -> Vec<v1::Origin> {
+        let kinds: BTreeSet<_> = self.held.values().map(|held| held.object.kind.clone()).collect();
+        let origin = v1::Origin { manager: PUBLISHER.into(), kinds: kinds.into_iter().collect() };
+        if origin.kinds.is_empty() { Vec::new() } else { vec![origin] }
     }
 
     pub(crate) async fn rescope(&mut self, wish: Wish) {

@@ -20,18 +20,18 @@ use tonic::{
 };
 use tonic_types::StatusExt as _;
 
-const KIND: &str = "t.v1.Alpha";
+pub(crate) const KIND: &str = "t.v1.Alpha";
 
 /// A bus whose network is memory.
-struct Local {
-    bus: Bus,
+pub(crate) struct Local {
+    pub(crate) bus: Bus,
     connections: mpsc::Sender<Result<DuplexStream, std::io::Error>>,
     stop: Arc<Notify>,
     metrics: prometheus_client::registry::Registry,
 }
 
 impl Local {
-    fn start(config: Config) -> Self {
+    pub(crate) fn start(config: Config) -> Self {
         let (connections, incoming) = mpsc::channel(16);
         let stop = Arc::new(Notify::new());
         let mut metrics = prometheus_client::registry::Registry::default();
@@ -46,7 +46,7 @@ impl Local {
         Self { bus, connections, stop, metrics }
     }
 
-    async fn channel(&self) -> Channel {
+    pub(crate) async fn channel(&self) -> Channel {
         let connections = self.connections.clone();
         let connect = tower::service_fn(move |_| {
             let connections = connections.clone();
@@ -59,12 +59,12 @@ impl Local {
         Endpoint::from_static("http://bus").connect_with_connector(connect).await.unwrap()
     }
 
-    async fn bus(&self) -> BusClient<Channel> {
+    pub(crate) async fn bus(&self) -> BusClient<Channel> {
         BusClient::new(self.channel().await)
     }
 
     /// Publishes so many objects, of so many bytes each, in a sync.
-    async fn sync(&self, objects: usize, bytes: usize) {
+    pub(crate) async fn sync(&self, objects: usize, bytes: usize) {
         let step = |step| v1::SyncRequest { step: Some(step) };
         let begin = v1::SyncBegin { publisher: "controller".into(), fence: 0, kinds: vec![KIND.into()] };
         let objects = (0..objects).map(|n| object(&format!("o{n}"), bytes)).collect();
@@ -89,20 +89,25 @@ impl Local {
     }
 }
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config::new(Epoch(7), 7)
 }
 
-fn object(name: &str, bytes: usize) -> v1::Object {
+pub(crate) fn object(name: &str, bytes: usize) -> v1::Object {
     let spec = prost_types::Any { type_url: format!("type.googleapis.com/{KIND}"), value: vec![1; bytes] };
     v1::Object { kind: KIND.into(), name: name.into(), spec: Some(spec), ..Default::default() }
 }
 
-fn agent(id: &str) -> v1::SubscribeRequest {
+/// Where everything in these tests comes from.
+pub(crate) fn origins() -> Vec<v1::Origin> {
+    vec![v1::Origin { manager: "controller".into(), kinds: vec![KIND.into()] }]
+}
+
+pub(crate) fn agent(id: &str) -> v1::SubscribeRequest {
     v1::SubscribeRequest { kinds: vec![KIND.into()], agent: id.into(), ..Default::default() }
 }
 
-async fn frame(frames: &mut Streaming<v1::Frame>) -> Result<Frame, Status> {
+pub(crate) async fn frame(frames: &mut Streaming<v1::Frame>) -> Result<Frame, Status> {
     frames
         .message()
         .await
@@ -154,8 +159,7 @@ async fn equal_digests_cost_nothing_of_the_budget() {
     let mut frames = local.bus().await.subscribe(agent("first")).await.unwrap().into_inner();
     let mark = until_bookmark(&mut frames).await;
     for _ in 0..100 {
-        let resume =
-            v1::Resume { root: mark.digest.clone(), managers: vec!["controller".into()], ..Default::default() };
+        let resume = v1::Resume { root: mark.digest.clone(), origins: origins(), ..Default::default() };
         let request = v1::SubscribeRequest { resume: Some(resume), ..agent("second") };
         let mut frames = local.bus().await.subscribe(request).await.unwrap().into_inner();
         let Frame::Welcome(welcome) = frame(&mut frames).await.unwrap() else { panic!("no welcome") };

@@ -7,7 +7,9 @@ use std::{
 
 use bytes::Bytes;
 use nimbus_core::{AgentId, Audience, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Selector, Uid};
-use nimbus_store::{Draft, Effect, Filter, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, SyncId, Txn};
+use nimbus_store::{
+    Draft, Effect, Filter, Op, Origin, Outcome, Precondition, Reason, Refused, StatusDraft, Step, SyncId, Txn,
+};
 use nimbus_wire::v1;
 use prost::Message as _;
 
@@ -66,6 +68,8 @@ pub(crate) struct OpenSync {
 pub(crate) struct Scope {
     pub(crate) kinds: Option<BTreeSet<Kind>>,
     pub(crate) filter: FilterSpec,
+    /// That of the filter, parsed.
+    pub(crate) selector: Selector,
     /// An agent and its labels; `None` is an observer.
     pub(crate) agent: Option<(AgentId, Labels)>,
 }
@@ -194,7 +198,7 @@ impl Scope {
             Audience::Agents(ids) => ids.contains(id),
             _ => unreachable!("all audiences are known"),
         });
-        kinds && audience && self.filter.passes(object)
+        kinds && audience && self.selector.matches(&object.labels) && self.filter.passes(object)
     }
 
     pub(crate) fn to_store(&self) -> nimbus_store::Scope {
@@ -216,12 +220,11 @@ impl Scope {
 // === impl FilterSpec ===
 
 impl FilterSpec {
+    /// Names and fields; the scope asks the selector.
     fn passes(&self, object: &Obj) -> bool {
-        let first = first_byte(&object.spec);
         (self.namespaces.is_empty() || self.namespaces.contains(&object.key.namespace()))
             && (self.names.is_empty() || self.names.contains(&object.key.name()))
-            && Selector::parse(self.selector).unwrap().matches(&object.labels)
-            && self.first.is_none_or(|(equal, byte)| (first == Some(byte)) == equal)
+            && self.first.is_none_or(|(equal, byte)| (first_byte(&object.spec) == Some(byte)) == equal)
     }
 
     fn to_wire(&self) -> v1::Filter {
@@ -272,7 +275,7 @@ impl Model {
     }
 
     /// Whether a publisher that the reader depends on, or a kind, is not there yet.
-    pub(crate) fn is_settled(&self, scope: &Scope, managers: &[PublisherId]) -> bool {
+    pub(crate) fn is_settled(&self, scope: &Scope, origins: &[Origin]) -> bool {
         if self.assume_complete {
             return true;
         }
@@ -283,13 +286,11 @@ impl Model {
                 self.announced.keys().cloned().chain(written).collect()
             }
         };
-        let unfinished = |kind: &Kind| {
-            let publishers = self.announced.get(kind);
-            managers.iter().any(|manager| publishers.and_then(|all| all.get(manager)) == Some(&false))
-        };
+        let synced =
+            |origin: &Origin| self.announced.get(&origin.kind).and_then(|all| all.get(&origin.manager)) == Some(&true);
         (scope.kinds.is_some() || !known.is_empty())
-            && known.iter().all(|kind| self.complete.contains(kind) && !unfinished(kind))
-            && managers.iter().all(|manager| self.synced.contains(manager))
+            && known.iter().all(|kind| self.complete.contains(kind))
+            && origins.iter().all(synced)
     }
 
     pub(crate) fn fence(&self, publisher: &PublisherId) -> u64 {

@@ -7,11 +7,25 @@ use std::{
 
 use bytes::Bytes;
 use nimbus_core::{BucketSet, Buckets, Digest, Kind, ObjectKey, PublisherId, Revision, ScopeHash};
-use nimbus_store::{Collection, Cursor, Mark, Piece, Signal};
+use nimbus_store::{Collection, Cursor, Mark, Origin, Piece, Signal};
 use nimbus_wire::v1::{self, event::Change};
+use parking_lot::Mutex;
 use prost::Message as _;
 
 use crate::model::{Model, Obj, Scope};
+
+/// How often something happened in all cases, so that a run can say that it was worth it.
+static COVERAGE: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
+
+/// Takes note that something happened.
+pub(crate) fn hit(what: &'static str) {
+    *COVERAGE.lock().entry(what).or_default() += 1;
+}
+
+/// All that happened.
+pub(crate) fn coverage() -> BTreeMap<&'static str, u64> {
+    COVERAGE.lock().clone()
+}
 
 /// What a reader may look at in order to check itself.
 pub(crate) struct Truth<'a> {
@@ -57,8 +71,8 @@ pub(crate) struct Reader {
     /// Epoch, revision and scope at which it held its feed exactly.
     position: Option<(u64, u64, ScopeHash)>,
     epoch: u64,
+    hash: ScopeHash,
     link: Option<Link>,
-    pub(crate) events: usize,
 }
 
 /// One session.
@@ -67,13 +81,13 @@ struct Link {
     cursor: Cursor,
     signal: Signal,
     how: How,
-    managers: Vec<PublisherId>,
+    origins: Vec<Origin>,
     /// Nothing was sent yet: publishers are still refilling the bus.
     waiting: bool,
     /// The last look found nothing.
     idle: bool,
     /// The part of a group that has arrived.
-    staged: Vec<Change_>,
+    staged: Vec<Arrived>,
     /// The group leads to another scope.
     switching: bool,
     snapshot: Option<Snapshot>,
@@ -97,7 +111,7 @@ struct Snapshot {
 
 /// An event, taken apart.
 #[derive(Debug)]
-struct Change_ {
+struct Arrived {
     key: ObjectKey,
     revision: u64,
     body: Body,
@@ -106,7 +120,7 @@ struct Change_ {
 #[derive(Debug)]
 enum Body {
     Put(Box<v1::Object>, Digest),
-    Removal(v1::Removal),
+    Removal,
 }
 
 fn key_of(kind: &str, namespace: &str, name: &str) -> ObjectKey {
@@ -151,7 +165,7 @@ impl Leaves {
 impl Reader {
     pub(crate) fn new(scope: Scope) -> Self {
         let (held, wanted) = (BTreeMap::new(), scope.clone());
-        Self { scope, wanted, held, position: None, epoch: 0, link: None, events: 0 }
+        Self { scope, wanted, held, position: None, epoch: 0, hash: ScopeHash(0), link: None }
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -178,12 +192,18 @@ impl Reader {
         let scope = self.scope.to_store();
         let (hash, signal) = (scope.hash(), Signal::default());
         let cursor = store.cursor(scope, signal.clone());
-        let managers: BTreeSet<_> = self.held.values().map(|held| held.object.manager.clone()).collect();
+        self.hash = hash;
+        let origins: BTreeSet<_> = (self.held.iter())
+            .map(|(key, held)| Origin {
+                manager: PublisherId::new(&held.object.manager).unwrap(),
+                kind: key.kind().clone(),
+            })
+            .collect();
         self.link = Some(Link {
             cursor,
             signal,
             how,
-            managers: managers.iter().map(|id| PublisherId::new(id).unwrap()).collect(),
+            origins: origins.into_iter().collect(),
             waiting: true,
             idle: false,
             staged: Vec::new(),
@@ -204,8 +224,11 @@ impl Reader {
         {
             if link.cursor.resume(Revision(revision), root) {
                 link.waiting = false;
+                link.origins.clear();
+                hit("resume");
                 return;
             }
+            hit("resume refused");
             let by_key = self.scope.filter.selector.is_empty() && self.scope.filter.first.is_none();
             assert!(store.state().horizon().0 > revision || !by_key, "the tombstones reach back to {revision}");
         }
@@ -217,10 +240,11 @@ impl Reader {
     fn decide(&mut self, store: &Collection, truth: &mut Truth<'_>) {
         let (root, buckets) = (self.root(), self.buckets());
         let link = self.link.as_mut().unwrap();
-        let settled = link.cursor.is_settled(&link.managers);
-        assert_eq!(settled, truth.model.is_settled(&self.scope, &link.managers), "settled");
+        let settled = link.cursor.is_settled(&link.origins);
+        assert_eq!(settled, truth.model.is_settled(&self.scope, &link.origins), "settled");
         if link.how.root && link.cursor.is_equal(root) {
             link.waiting = false;
+            hit(if self.held.is_empty() { "equal, empty" } else { "equal" });
             self.held.values_mut().for_each(|held| held.loose = true);
             self.arrive(store.state().head().0, truth);
             return;
@@ -228,8 +252,11 @@ impl Reader {
         if settled || link.how.eager {
             link.waiting = false;
             let offer = link.how.buckets.then_some(&buckets);
-            let piece = link.cursor.begin_snapshot(offer, link.managers.clone());
+            let piece = link.cursor.begin_snapshot(offer, link.origins.clone());
+            hit(if settled { "snapshot" } else { "snapshot of a bus that is being refilled" });
             self.take(piece, truth);
+        } else {
+            hit("wait");
         }
     }
 
@@ -254,7 +281,7 @@ impl Reader {
             return self.link.as_ref().is_some_and(|link| !link.waiting);
         }
         if let Some(snapshot) = &mut link.snapshot {
-            snapshot.settled |= truth.model.is_settled(&self.scope, &link.managers);
+            snapshot.settled |= truth.model.is_settled(&self.scope, &link.origins);
         }
         let raised = link.signal.poll(Waker::noop());
         let piece = link.cursor.next();
@@ -285,7 +312,7 @@ impl Reader {
         let mark = link.cursor.bookmark();
         if link.snapshot.is_some() {
             assert!(mark.is_none(), "no bookmark within a snapshot");
-            assert!(!truth.model.is_settled(&self.scope, &link.managers), "the snapshot could end");
+            assert!(!truth.model.is_settled(&self.scope, &link.origins), "the snapshot could end");
             return;
         }
         let mark = mark.expect("a reader that has everything has a bookmark");
@@ -302,8 +329,16 @@ impl Reader {
         match piece {
             Piece::SnapshotBegin { buckets, objects, .. } => {
                 assert!(link.staged.is_empty(), "a snapshot begins within a group");
+                if link.must_begin {
+                    hit("snapshot, again");
+                } else if link.snapshot.is_some() || self.position.is_some() {
+                    hit("snapshot within a session");
+                }
+                if buckets != BucketSet::ALL {
+                    hit("snapshot of some buckets");
+                }
                 let (seen, missed) = (BTreeSet::new(), BTreeSet::new());
-                let settled = truth.model.is_settled(&self.scope, &link.managers);
+                let settled = truth.model.is_settled(&self.scope, &link.origins);
                 link.snapshot = Some(Snapshot { buckets, seen, left: objects, settled, missed });
                 (link.must_begin, link.switching) = (false, false);
                 self.position = None;
@@ -316,12 +351,21 @@ impl Reader {
                 let snapshot = link.snapshot.take().expect("a snapshot is open");
                 assert!(snapshot.settled, "a snapshot ends, but something is missing");
                 assert_eq!(snapshot.left, 0, "objects that SnapshotBegin announced");
+                let before = self.held.len();
                 self.held.retain(|key, held| {
                     !snapshot.buckets.contains(held.digest.bucket()) || snapshot.seen.contains(key)
                 });
+                if self.held.len() < before {
+                    hit("sweep");
+                }
                 self.check_mark(mark, truth);
             }
             Piece::Restarted => {
+                hit(match (&link.snapshot, link.switching) {
+                    (Some(_), _) => "snapshot restarted",
+                    (None, true) => "change of scope restarted",
+                    (None, false) => "group restarted",
+                });
                 link.must_begin = link.snapshot.is_some();
                 link.staged.clear();
                 link.switching = false;
@@ -329,7 +373,7 @@ impl Reader {
             Piece::ScopeChanged(hash) => {
                 assert_eq!(hash, self.wanted.to_store().hash(), "the scope that was asked for");
                 assert!(link.staged.is_empty(), "a group is broken off by a change of scope");
-                self.scope = self.wanted.clone();
+                (self.scope, self.hash) = (self.wanted.clone(), hash);
                 self.position = None;
                 link.must_begin = link.snapshot.take().is_some();
                 link.switching = true;
@@ -346,12 +390,14 @@ impl Reader {
         let commits = batch.revision != 0 || (batch.events.is_empty() && self.link.as_ref().unwrap().switching);
         assert!(!batch.events.is_empty() || commits, "an empty batch");
         let changes: Vec<_> = batch.events.into_iter().map(|event| self.check_event(event, truth)).collect();
-        self.events += changes.len();
         let link = self.link.as_mut().unwrap();
         if link.snapshot.is_some() {
             assert_eq!(batch.revision, 0, "nothing is complete within a snapshot");
             changes.into_iter().for_each(|change| self.apply_in_snapshot(change));
             return;
+        }
+        if !link.staged.is_empty() {
+            hit("group of many frames");
         }
         link.staged.extend(changes);
         if commits {
@@ -360,7 +406,7 @@ impl Reader {
     }
 
     /// Checks an event by itself: it is of this scope, and what the model had at its revision.
-    fn check_event(&self, event: v1::Event, truth: &mut Truth<'_>) -> Change_ {
+    fn check_event(&self, event: v1::Event, truth: &mut Truth<'_>) -> Arrived {
         let link = self.link.as_ref().unwrap();
         match event.change.unwrap() {
             Change::Put(object) => {
@@ -373,7 +419,7 @@ impl Reader {
                 assert!(self.scope.sees(model), "{key} is not for this reader");
                 let content = v1::Object { revision: 0, ..object.clone() };
                 assert_eq!(content, *self.wire(model), "{key} at {revision}");
-                Change_ { key, revision, body: Body::Put(Box::new(object), digest) }
+                Arrived { key, revision, body: Body::Put(Box::new(object), digest) }
             }
             Change::Delete(removal) => {
                 assert!(event.digest.is_empty(), "a removal has no digest");
@@ -386,7 +432,7 @@ impl Reader {
                     assert!(self.scope.sees(before), "{key} is removed, but it was not for this reader");
                     assert_eq!(removal.uid, before.uid.as_str(), "the uid of {key}");
                 }
-                Change_ { key, revision, body: Body::Removal(removal) }
+                Arrived { key, revision, body: Body::Removal }
             }
         }
     }
@@ -395,10 +441,10 @@ impl Reader {
         if self.scope.is_observer() { &object.full } else { &object.plain }
     }
 
-    fn apply_in_snapshot(&mut self, change: Change_) {
+    fn apply_in_snapshot(&mut self, change: Arrived) {
         let link = self.link.as_mut().unwrap();
         let snapshot = link.snapshot.as_mut().unwrap();
-        let Change_ { key, revision, body } = change;
+        let Arrived { key, revision, body } = change;
         let first_pass = snapshot.left > 0;
         if let Some(held) = self.held.get(&key) {
             let seen = snapshot.seen.contains(&key);
@@ -416,7 +462,7 @@ impl Reader {
                 snapshot.seen.insert(key.clone());
                 self.held.insert(key, Held { revision, loose: false, object: *object, digest });
             }
-            Body::Removal(_) => {
+            Body::Removal => {
                 assert!(!first_pass, "{key} is removed within a snapshot");
                 snapshot.seen.remove(&key);
                 self.held.remove(&key);
@@ -428,19 +474,31 @@ impl Reader {
     fn commit(&mut self, revision: u64, truth: &mut Truth<'_>) {
         let link = self.link.as_mut().unwrap();
         let (staged, switching) = (std::mem::take(&mut link.staged), std::mem::take(&mut link.switching));
+        if switching {
+            hit("change of scope");
+        }
+        if staged.iter().any(|change| matches!(change.body, Body::Removal)) {
+            hit("group with removals");
+        }
         check_order(&staged, &self.held, switching, truth.model);
-        for Change_ { key, revision: at, body } in staged {
+        for Arrived { key, revision: at, body } in staged {
             let held = self.held.get(&key).map_or(0, |held| held.revision);
             let ended = link.ended.get(&key).copied().unwrap_or_default();
-            let removed_by_switch = switching && matches!(body, Body::Removal(_));
+            let removed_by_switch = switching && matches!(body, Body::Removal);
             assert!(at > held || (removed_by_switch && at == held), "{key} goes from {held} to {at}");
             assert!(at > ended, "{key} was removed at {ended}, now there is {at}");
             assert!(at <= revision, "{key} at {at} in a group that leads to {revision}");
+            if let (Some((_, before, _)), 0, Body::Removal) = (self.position, held, &body) {
+                // An earlier life of the name may be what is removed, but there must have been one.
+                let mut past = truth.model.history.iter().take_while(|(at, _)| *at <= before);
+                let known = switching || past.any(|(_, state)| state.contains_key(&key));
+                assert!(known, "{key} is removed at {at}, but the reader cannot have known it at {before}");
+            }
             match body {
                 Body::Put(object, digest) => {
                     self.held.insert(key, Held { revision: at, loose: false, object: *object, digest });
                 }
-                Body::Removal(_) => {
+                Body::Removal => {
                     if !switching {
                         link.ended.insert(key.clone(), at);
                     }
@@ -462,9 +520,9 @@ impl Reader {
 
     /// The reader is at a revision: it holds exactly what the model says.
     fn arrive(&mut self, revision: u64, truth: &mut Truth<'_>) {
-        self.position = Some((truth.epoch, revision, self.scope.to_store().hash()));
+        self.position = Some((truth.epoch, revision, self.hash));
         // What it holds is of this epoch now: nobody has to publish it again first.
-        self.link.as_mut().unwrap().managers.clear();
+        self.link.as_mut().unwrap().origins.clear();
         let visible = truth.model.visible(&self.scope, revision);
         let (have, want): (Vec<_>, Vec<_>) = (self.held.keys().collect(), visible.keys().copied().collect());
         assert_eq!(have, want, "what is held at {revision}, and what should be");
@@ -484,17 +542,20 @@ impl Reader {
 }
 
 /// Puts come first, referents before referrers; then removals, referrers before referents. No name comes twice.
-fn check_order(staged: &[Change_], held: &BTreeMap<ObjectKey, Held>, switching: bool, model: &Model) {
+fn check_order(staged: &[Arrived], held: &BTreeMap<ObjectKey, Held>, switching: bool, model: &Model) {
     let mut places = BTreeMap::new();
     for (at, change) in staged.iter().enumerate() {
         assert!(places.insert(&change.key, at).is_none(), "{} comes twice in a group", change.key);
     }
-    let is_put = |change: &Change_| matches!(change.body, Body::Put(..));
+    let is_put = |change: &Arrived| matches!(change.body, Body::Put(..));
     let puts = staged.iter().take_while(|change| is_put(change)).count();
     assert!(!staged[puts..].iter().any(is_put), "a put comes after a removal");
     for (at, change) in staged[..puts].iter().enumerate() {
         let Body::Put(object, _) = &change.body else { unreachable!() };
         for to in strong_refs(object) {
+            if places.contains_key(&to) {
+                hit("put of a referrer and its referent");
+            }
             let before = places.get(&to).is_none_or(|place| *place < at || *place >= puts);
             assert!(before, "{to} comes after {}, which refers to it", change.key);
         }
@@ -527,6 +588,7 @@ fn check_order(staged: &[Change_], held: &BTreeMap<ObjectKey, Held>, switching: 
     }
     if order.iter().all(|done| *done) {
         for (from, to) in edges {
+            hit("removal of a referrer and its referent");
             assert!(from < to, "{} is removed before {}, which refers to it", removals[to].key, removals[from].key);
         }
     }
