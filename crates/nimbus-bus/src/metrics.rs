@@ -89,6 +89,12 @@ impl Metrics {
             .set(i64::try_from(used).unwrap_or(i64::MAX));
     }
 
+    /// One session more, or less.
+    pub(crate) fn count_session(&self, change: i64) {
+        self.sessions.inc_by(change);
+        self.used.get_or_create(&LimitLabel { limit: "sessions" }).inc_by(change);
+    }
+
     pub(crate) fn answer(&self, mode: nimbus_wire::v1::Mode) {
         self.answers.get_or_create(&ModeLabel { mode: mode.as_str_name().to_owned() }).inc();
     }

@@ -145,9 +145,9 @@ impl Publishing {
     }
 
     fn bad_schema(&self, error: &SchemaError) -> Status {
-        if matches!(error, SchemaError::TooLarge { .. }) {
-            self.0.metrics.refuse("schemas");
-            return fault::full("schemas", error.to_string());
+        if let SchemaError::TooLarge { name, .. } = error {
+            self.0.metrics.refuse(name);
+            return fault::full(name, error.to_string());
         }
         fault::bad("descriptor_set", error.to_string())
     }

@@ -6,15 +6,20 @@ use nimbus_store::Collection;
 use nimbus_wire::v1::publisher_server::PublisherServer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::transport::{Server, server::Connected};
+use tonic::{
+    Code, Status,
+    body::Body,
+    transport::{Server, server::Connected},
+};
 use tonic_health::{
     ServingStatus,
     pb::health_server::HealthServer,
     server::{HealthReporter, HealthService},
 };
+use tower::util::MapResponseLayer;
 
 use crate::{
-    config::Config, handshake::Handshake, inner::Inner, metrics::Metrics, publishing::Publishing, reflection,
+    config::Config, fault, handshake::Handshake, inner::Inner, metrics::Metrics, publishing::Publishing, reflection,
     schemas::Schemas, subscribe::BusService,
 };
 
@@ -82,7 +87,9 @@ impl Bus {
         let (config, limits) = (&inner.config, &inner.config.limits);
         let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
         let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        let counted = inner.clone();
         let server = Server::builder()
+            .layer(MapResponseLayer::new(move |response| oversize(&counted.metrics, response)))
             .http2_keepalive_interval(Some(config.keepalive))
             .http2_keepalive_timeout(Some(config.keepalive))
             .http2_max_header_list_size(MAX_HEADERS)
@@ -119,6 +126,17 @@ impl Bus {
             () = deadline => tracing::info!("drain deadline reached, closing what is left"),
         }
         Ok(())
+    }
+}
+
+/// The transport says `OUT_OF_RANGE` of a message that is larger than we take. It is a limit like any other.
+fn oversize(metrics: &Metrics, response: http::Response<Body>) -> http::Response<Body> {
+    match Status::from_header_map(response.headers()) {
+        Some(status) if status.code() == Code::OutOfRange => {
+            metrics.refuse("message_bytes");
+            fault::full("message_bytes", status.message().to_owned()).into_http()
+        }
+        _ => response,
     }
 }
 

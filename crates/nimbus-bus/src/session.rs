@@ -194,23 +194,25 @@ impl Sessions {
         let id = session.id;
         self.by_id.insert(id, session.clone());
         let older = session.agent.clone().and_then(|agent| self.by_agent.insert(agent, id));
+        self.metrics.count_session(1);
         if let Some((_, older)) = older.and_then(|older| self.by_id.remove(&older)) {
+            self.metrics.count_session(-1);
             self.metrics.superseded.inc();
             older.end(fault::superseded(id));
         }
-        self.count();
     }
 
     /// Forgets a session whose stream has ended.
     pub(crate) fn close(&self, session: &Session) {
-        self.by_id.remove(&session.id);
+        if self.by_id.remove(&session.id).is_some() {
+            self.metrics.count_session(-1);
+        }
         if let Some(agent) = &session.agent
             && let Entry::Occupied(entry) = self.by_agent.entry(agent.clone())
             && *entry.get() == session.id
         {
             entry.remove();
         }
-        self.count();
     }
 
     /// The session of that number.
@@ -229,11 +231,6 @@ impl Sessions {
             session.state.lock().drain = Some(v1::Drain { retry_after_ms, reason: reason.to_owned() });
             session.end(fault::later(reason, Duration::from_millis(retry_after_ms)));
         }
-    }
-
-    fn count(&self) {
-        self.metrics.sessions.set(i64::try_from(self.by_id.len()).unwrap_or(i64::MAX));
-        self.metrics.set_used("sessions", self.by_id.len());
     }
 }
 

@@ -9,6 +9,8 @@ pub enum SchemaError {
     /// A limit of [`SchemaLimits`](crate::SchemaLimits) is exceeded.
     #[error("{what}: {found} is more than the limit of {limit}")]
     TooLarge {
+        /// The name that metrics and errors use for the limit.
+        name: &'static str,
         /// What there is too much of.
         what: &'static str,
         /// How much there would be.

@@ -33,7 +33,7 @@ pub(super) fn register(
     set: &[u8],
     kinds: &[String],
 ) -> Result<(Option<Snapshot>, Vec<String>), SchemaError> {
-    within("bytes of the descriptor set", set.len(), limits.max_set_bytes)?;
+    within("schema_bytes", "bytes of the descriptor set", set.len(), limits.max_set_bytes)?;
     let incoming = Incoming::new(current, set)?;
 
     let wanted: BTreeSet<&str> = if kinds.is_empty() {
@@ -47,15 +47,25 @@ pub(super) fn register(
     }
 
     let new_kinds = wanted.iter().filter(|kind| current.kind(kind).is_none()).count();
-    within("registered kinds", current.kinds().len() + new_kinds, limits.max_kinds)?;
+    within("schema_kinds", "registered kinds", current.kinds().len() + new_kinds, limits.max_kinds)?;
 
     let mut files = current.files.clone();
     supersede(&mut files, &incoming)?;
     files.extend(incoming.changed.clone());
     let users = || files.values().filter(|file| !file.built_in);
-    within("registered files", users().count(), limits.max_files)?;
-    within("bytes of all registered files", users().map(|file| file.bytes.len()).sum(), limits.max_total_bytes)?;
-    within("extensions in all registered files", users().map(|file| file.extensions).sum(), MAX_EXTENSIONS)?;
+    within("schema_files", "registered files", users().count(), limits.max_files)?;
+    within(
+        "schemas_bytes",
+        "bytes of all registered files",
+        users().map(|file| file.bytes.len()).sum(),
+        limits.max_total_bytes,
+    )?;
+    within(
+        "schema_extensions",
+        "extensions in all registered files",
+        users().map(|file| file.extensions).sum(),
+        MAX_EXTENSIONS,
+    )?;
 
     let mut next = Snapshot::link(current.version + 1, files)?;
     keep_kinds(current, &mut next)?;
@@ -112,8 +122,8 @@ fn keep_kinds(current: &Snapshot, next: &mut Snapshot) -> Result<(), SchemaError
     Ok(())
 }
 
-fn within(what: &'static str, found: usize, limit: usize) -> Result<(), SchemaError> {
-    if found > limit { Err(SchemaError::TooLarge { what, found, limit }) } else { Ok(()) }
+fn within(name: &'static str, what: &'static str, found: usize, limit: usize) -> Result<(), SchemaError> {
+    if found > limit { Err(SchemaError::TooLarge { name, what, found, limit }) } else { Ok(()) }
 }
 
 // === impl Incoming ===

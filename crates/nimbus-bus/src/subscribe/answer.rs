@@ -94,21 +94,6 @@ impl Answer {
         }
     }
 
-    /// A sign of life for a subscriber that still waits.
-    pub(crate) fn still_waiting(&mut self) {
-        match std::mem::replace(&mut self.phase, Phase::Live) {
-            Phase::Live => {}
-            Phase::Waiting(offer) => {
-                self.welcome(Mode::Waiting, &offer.reason, &[]);
-                self.phase = Phase::Waiting(offer);
-            }
-            Phase::Queued(offer, at) => {
-                self.welcome(Mode::Waiting, "waiting for its turn", &[]);
-                self.phase = Phase::Queued(offer, at);
-            }
-        }
-    }
-
     fn begin(&mut self, position: Option<Position>, mut offer: Offer, asked: &[String]) -> Result<(), Status> {
         if let Some(position) = position {
             match self.cannot_resume(position, offer.root) {
@@ -122,7 +107,6 @@ impl Answer {
         if offer.holds && !self.cursor.is_settled(&offer.origins) {
             let why = self.missing(&offer.origins);
             self.welcome(Mode::Waiting, &why, asked);
-            offer.reason = why;
             self.phase = Phase::Waiting(Box::new(offer));
             return Ok(());
         }
@@ -202,14 +186,15 @@ impl Answer {
         Some(format!("digest or history differs at revision {}", position.revision))
     }
 
-    /// What a waiting subscriber waits for.
+    /// What a waiting subscriber waits for, beside the kinds that are incomplete.
     fn missing(&self, origins: &[Origin]) -> String {
         let state = self.inner.store.state();
-        let kinds = state.incomplete_kinds(self.cursor.scope());
-        let missing = origins.iter().filter(|origin| !state.has_synced(origin));
-        let missing = missing.map(|Origin { manager, kind }| format!("{kind} by {manager}"));
-        let missing: Vec<String> = missing.chain(kinds.iter().map(ToString::to_string)).take(3).collect();
-        format!("no sync yet of {}", missing.join(", "))
+        let missing = origins
+            .iter()
+            .filter(|origin| !state.has_synced(origin) && state.is_complete(&origin.kind));
+        let missing: Vec<String> =
+            missing.map(|origin| format!("{} by {}", origin.kind, origin.manager)).take(3).collect();
+        if missing.is_empty() { String::new() } else { format!("no sync yet of {}", missing.join(", ")) }
     }
 
     fn welcome(&mut self, mode: Mode, reason: &str, asked: &[String]) {

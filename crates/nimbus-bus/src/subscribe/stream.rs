@@ -104,10 +104,8 @@ impl FrameStream {
         if !self.has_credit() {
             return self.poll_timer(cx, wake_at);
         }
-        if !matches!(self.answer.phase, Phase::Live) {
-            self.answer.still_waiting();
-        } else if !self.answer.bookmark() {
-            // A snapshot that cannot end yet: only to show that the stream lives.
+        if !(matches!(self.answer.phase, Phase::Live) && self.answer.bookmark()) {
+            // It waits, or its snapshot cannot end yet: only to show that the stream lives.
             self.answer.control(Frame::Batch(v1::Batch::default()));
         }
         Poll::Ready(())

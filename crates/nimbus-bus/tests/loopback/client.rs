@@ -54,8 +54,8 @@ struct Session {
     revisions: BTreeMap<Key, u64>,
     /// Changes of a group that is not complete yet.
     staged: Vec<v1::Event>,
-    /// The scope has changed, and the difference has not arrived yet.
-    switching: bool,
+    /// It holds its feed exactly: neither has the scope changed since, nor is the session too young.
+    exact: bool,
 }
 
 impl Client {
@@ -84,8 +84,8 @@ impl Client {
             self.held.values().for_each(|held| buckets.toggle(held.digest));
             v1::Resume {
                 position: self.position.filter(|_| offer.position),
-                root: offer.digests.then(|| buckets.root().as_bytes().to_vec()).unwrap_or_default().into(),
-                buckets: offer.digests.then(|| buckets.to_vec()).unwrap_or_default().into(),
+                root: if offer.digests { buckets.root().as_bytes().to_vec().into() } else { Vec::new().into() },
+                buckets: if offer.digests { buckets.to_vec().into() } else { Vec::new().into() },
                 origins: self.origins(),
             }
         });
@@ -100,8 +100,8 @@ impl Client {
             ..Default::default()
         };
         let frames = bus.subscribe(request).await.unwrap().into_inner();
-        let (snapshot, revisions, staged, switching) = (None, BTreeMap::new(), Vec::new(), false);
-        self.session = Some(Session { bus, frames, welcome: None, snapshot, revisions, staged, switching });
+        let (snapshot, revisions, staged, exact) = (None, BTreeMap::new(), Vec::new(), false);
+        self.session = Some(Session { bus, frames, welcome: None, snapshot, revisions, staged, exact });
         self.sequence = 0;
     }
 
@@ -160,10 +160,7 @@ impl Client {
         loop {
             self.read(history, Duration::from_secs(10)).await;
             let there = self.position.is_some_and(|position| position.epoch == epoch && position.revision == head);
-            let quiet = self
-                .session
-                .as_ref()
-                .is_some_and(|session| session.snapshot.is_none() && !session.switching);
+            let quiet = self.session.as_ref().is_some_and(|session| session.snapshot.is_none() && session.exact);
             if there && quiet && self.next_wish.is_none() {
                 return self.check(history, head);
             }
@@ -211,7 +208,7 @@ impl Client {
                 Notice::ScopeChanged(_) => {
                     // The switch makes no revision: what leaves or comes back may do so at the revision that it has.
                     session.revisions.clear();
-                    session.switching = true;
+                    session.exact = false;
                     self.wish = self.next_wish.take().unwrap();
                 }
                 Notice::GroupRestarted(_) => session.staged.clear(),
@@ -246,7 +243,7 @@ impl Client {
 
     fn arrive(&mut self, revision: u64, digest: Option<&[u8]>, history: &History) {
         let session = self.session.as_mut().unwrap();
-        session.switching = false;
+        session.exact = true;
         let position = session.welcome.as_ref().unwrap().position.unwrap();
         let before = self
             .position
