@@ -5,6 +5,7 @@
 mod bad_bytes;
 mod bad_input;
 mod bad_order;
+mod command;
 mod demo;
 mod foreign;
 mod grpcurl;
