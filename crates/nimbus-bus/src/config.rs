@@ -43,6 +43,8 @@ pub struct Limits {
     pub frame_bytes: usize,
     /// Kinds named in one request.
     pub request_kinds: usize,
+    /// Pairs of manager and kind in one resume.
+    pub origins: usize,
     /// Names, namespaces, field tests and the like in one filter.
     pub filter_terms: usize,
     /// Labels of one agent.
@@ -96,6 +98,7 @@ impl Default for Limits {
             message_bytes: 4 << 20,
             frame_bytes: 256 << 10,
             request_kinds: 1_000,
+            origins: 1_000,
             filter_terms: 1_000,
             agent_labels: 64,
             page_objects: 1_000,
@@ -129,6 +132,7 @@ impl Limits {
             ("message_bytes", self.message_bytes),
             ("frame_bytes", self.frame_bytes),
             ("request_kinds", self.request_kinds),
+            ("origins", self.origins),
             ("filter_terms", self.filter_terms),
             ("agent_labels", self.agent_labels),
             ("page_objects", self.page_objects),
@@ -145,7 +149,11 @@ impl Limits {
         ]
         .into_iter()
         .map(|(name, limit)| (name, limit as u64))
-        .chain([("snapshot_rate", self.snapshot_rate), ("snapshot_burst", self.snapshot_burst)])
+        .chain([
+            ("bytes", self.store.bytes),
+            ("snapshot_rate", self.snapshot_rate),
+            ("snapshot_burst", self.snapshot_burst),
+        ])
         .collect()
     }
 }

@@ -149,7 +149,7 @@ impl Converter<'_> {
         self.schemas.check(kind, &any.value).map_err(malformed)
     }
 
-    fn at_most(&self, limit: &'static str, size: usize, max: usize) -> Result<(), Status> {
+    pub(crate) fn at_most(&self, limit: &'static str, size: usize, max: usize) -> Result<(), Status> {
         if size > max {
             self.metrics.refuse(limit);
             return Err(fault::full(limit, format!("{limit}: {size}, at most {max} allowed")));

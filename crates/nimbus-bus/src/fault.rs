@@ -61,6 +61,11 @@ pub(crate) fn refused(refused: &Refused, path: &str) -> Status {
                     precondition(&mut details, "generation", &subject, reason)
                 }
                 Reason::NoSuchObject => Code::NotFound,
+                Reason::TooLarge { limit, .. } => {
+                    details.add_bad_request_violation(&at, reason.to_string());
+                    details.set_error_info("LIMIT", DOMAIN, HashMap::from([("limit".to_owned(), (*limit).to_owned())]));
+                    Code::InvalidArgument
+                }
                 _ => {
                     details.add_bad_request_violation(&at, reason.to_string());
                     Code::InvalidArgument

@@ -83,16 +83,17 @@ impl Inner {
         Converter { schemas: &self.schemas, limits: &self.config.limits, metrics: &self.metrics }
     }
 
-    /// Takes note that a publisher lives.
-    pub(crate) fn hear<'a>(
-        &self,
-        publisher: &PublisherId,
-        kinds: impl Iterator<Item = &'a Kind>,
-    ) -> Result<(), Status> {
+    /// Refuses a publisher of a new name if there are too many.
+    pub(crate) fn check_publisher(&self, publisher: &PublisherId) -> Result<(), Status> {
         if !self.heard.contains_key(publisher) && self.heard.len() >= MAX_PUBLISHERS {
             self.metrics.refuse("publishers");
             return Err(fault::full("publishers", format!("publishers are limited to {MAX_PUBLISHERS}")));
         }
+        Ok(())
+    }
+
+    /// Takes note that a publisher lives.
+    pub(crate) fn hear<'a>(&self, publisher: &PublisherId, kinds: impl Iterator<Item = &'a Kind>) {
         let new = || Heard { at: Instant::now(), kinds: BTreeSet::new() };
         let mut heard = self.heard.entry(publisher.clone()).or_insert_with(new);
         heard.at = Instant::now();
@@ -101,7 +102,6 @@ impl Inner {
                 heard.kinds.insert(kind.clone());
             }
         }
-        Ok(())
     }
 
     /// The publishers of the kinds in a scope, the most silent ones first.
@@ -129,10 +129,17 @@ impl Inner {
 
     /// Says in the health service whether every known kind is complete.
     pub(crate) async fn update_readiness(&self) {
-        let state = self.store.state();
-        let ready = state.kinds().all(|(kind, _)| state.is_complete(kind));
-        let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
-        self.health.set_service_status(READY, status).await;
+        loop {
+            let state = self.store.state();
+            let ready = state.kinds().all(|(kind, _)| state.is_complete(kind));
+            let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
+            self.health.set_service_status(READY, status).await;
+            // Another call may have looked later and written earlier.
+            let now = self.store.state();
+            if now.kinds().all(|(kind, _)| now.is_complete(kind)) == ready {
+                return;
+            }
+        }
     }
 }
 

@@ -35,13 +35,19 @@ impl Publisher for Publishing {
             .enumerate()
             .map(|(at, op)| converter.step(op, &format!("ops[{at}]")));
         let steps: Vec<_> = steps.collect::<Result<_, _>>()?;
-        self.0.hear(&publisher, steps.iter().map(|step| step.op.key().kind()))?;
+        self.0.check_publisher(&publisher)?;
         let txn = Txn { publisher, fence: request.fence, steps };
         let kinds = self.0.store.state().kinds().count();
         let result = if request.dry_run { self.0.store.plan(&txn) } else { self.0.store.commit(&txn) };
         let committed = result.map_err(|refused| self.refuse(&refused, "ops"))?;
         self.0.metrics.transaction("committed");
         let state = self.0.store.state();
+        let written = txn
+            .steps
+            .iter()
+            .map(|step| step.op.key().kind())
+            .filter(|kind| state.kind(kind).is_some());
+        self.0.hear(&txn.publisher, written);
         self.0.metrics.set_used("objects", state.objects());
         if state.kinds().count() != kinds {
             self.0.metrics.set_used("kinds", state.kinds().count());
@@ -118,9 +124,11 @@ impl Publishing {
             .enumerate()
             .map(|(at, kind)| Kind::new(kind).map_err(|error| fault::field(&format!("begin.kinds[{at}]"), &error)));
         let kinds: BTreeSet<Kind> = kinds.collect::<Result<_, _>>()?;
-        self.0.hear(&publisher, kinds.iter())?;
-        let id = self.0.store.begin_sync(&publisher, begin.fence, kinds);
-        id.map_err(|refused| self.refuse(&refused, "begin"))
+        self.0.check_publisher(&publisher)?;
+        let id = self.0.store.begin_sync(&publisher, begin.fence, kinds.clone());
+        let id = id.map_err(|refused| self.refuse(&refused, "begin"))?;
+        self.0.hear(&publisher, kinds.iter());
+        Ok(id)
     }
 
     fn items(&self, id: &SyncId, items: v1::SyncItems) -> Result<(), Status> {
@@ -128,11 +136,9 @@ impl Publishing {
         let drafts = items.objects.into_iter().enumerate();
         let drafts = drafts.map(|(at, object)| converter.draft(object, &format!("items.objects[{at}]")));
         let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
-        self.0.hear(id.publisher(), std::iter::empty())?;
-        self.0
-            .store
-            .sync_items(id, drafts)
-            .map_err(|refused| self.refuse(&refused, "items.objects"))?;
+        let items = self.0.store.sync_items(id, drafts);
+        items.map_err(|refused| self.refuse(&refused, "items.objects"))?;
+        self.0.hear(id.publisher(), std::iter::empty());
         Ok(())
     }
 

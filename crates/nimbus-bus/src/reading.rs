@@ -97,15 +97,12 @@ impl Reading {
             }
         };
         let head = self.0.store.state().head();
-        let answer = session.report(report, head, self.0.config.limits.exceptions);
+        let answer = session.report(report, rescope, head, self.0.config.limits.exceptions);
         let answer = answer.inspect_err(|status| {
             if status.code() == tonic::Code::ResourceExhausted {
                 self.0.metrics.refuse("exceptions");
             }
         })?;
-        if let Some(scope) = rescope {
-            session.rescope(scope);
-        }
         self.0.metrics.reports.inc();
         Ok(answer)
     }

@@ -1,16 +1,16 @@
 //! Sessions: live subscriptions, and what their reports say.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use dashmap::{DashMap, mapref::entry::Entry};
-use nimbus_core::{AgentId, ObjectKey, Revision};
+use nimbus_core::{AgentId, LeafHasher, ObjectKey, Revision};
 use nimbus_store::{Scope, Signal};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
@@ -60,6 +60,8 @@ pub(crate) struct Sessions {
     seed: u64,
     opened: AtomicU64,
     limit: usize,
+    /// Streams that have not ended, superseded ones included.
+    live: AtomicUsize,
     by_id: DashMap<u64, Arc<Session>>,
     by_agent: DashMap<AgentId, u64>,
     /// No more sessions are opened: come back after this long.
@@ -96,45 +98,43 @@ impl Session {
         self.signal.raise();
     }
 
-    /// Reads another scope from now on.
-    pub(crate) fn rescope(&self, scope: Scope) {
-        self.state.lock().rescope = Some(scope);
-        self.signal.raise();
-    }
-
-    /// Takes a report.
+    /// Takes a report, and with it the scope that it asks for.
     pub(crate) fn report(
         &self,
         report: v1::ReportRequest,
+        rescope: Option<Scope>,
         head: Revision,
         max_exceptions: usize,
     ) -> Result<v1::ReportResponse, Status> {
         let exceptions = keyed(report.exceptions)?;
-        let cleared: Vec<ObjectKey> = report
+        let cleared: BTreeSet<ObjectKey> = report
             .cleared
             .iter()
             .map(ObjectKey::try_from)
             .collect::<Result<_, _>>()
             .map_err(|error| fault::field("cleared", &error))?;
+        if report.sequence == 0 {
+            return Err(fault::bad("sequence", "1 in the first report of a session, then one more in each"));
+        }
         let mut state = self.state.lock();
         let progress = &mut state.progress;
-        if report.sequence != 0 && report.sequence <= progress.sequence && !report.full {
-            // Sent again after a reconnect of the report stream: it was taken already.
+        if report.sequence <= progress.sequence {
+            // Sent again, or overtaken by a later one: it was taken already, or its time is over.
             return Ok(progress.answer());
         }
         progress.check(report.received, report.applied, head)?;
-        let gap = !report.full && report.sequence != progress.sequence + 1;
-        let mut next = if report.full { BTreeMap::new() } else { std::mem::take(&mut progress.exceptions) };
-        cleared.iter().for_each(|key| drop(next.remove(key)));
-        next.extend(exceptions);
-        if next.len() > max_exceptions {
-            progress.full_wanted = true;
-            return Err(fault::full(
-                "exceptions",
-                format!("exceptions of one session are limited to {max_exceptions}"),
-            ));
+        let gap = !report.full && report.sequence - progress.sequence > 1;
+        let kept = progress.exceptions.keys().filter(|key| !report.full && !cleared.contains(key));
+        let keys: BTreeSet<&ObjectKey> = kept.chain(exceptions.iter().map(|(key, _)| key)).collect();
+        if keys.len() > max_exceptions {
+            let message = format!("exceptions of one session are limited to {max_exceptions}");
+            return Err(fault::full("exceptions", message));
         }
-        progress.exceptions = next;
+        if report.full {
+            progress.exceptions.clear();
+        }
+        cleared.iter().for_each(|key| drop(progress.exceptions.remove(key)));
+        progress.exceptions.extend(exceptions);
         progress.sequence = report.sequence;
         progress.received = progress.received.max(Revision(report.received));
         progress.applied = progress.applied.max(Revision(report.applied));
@@ -142,6 +142,9 @@ impl Session {
         progress.full_wanted = (progress.full_wanted || gap) && !report.full;
         let answer = progress.answer();
         state.report_wanted |= gap;
+        if rescope.is_some() {
+            state.rescope = rescope;
+        }
         drop(state);
         self.signal.raise();
         Ok(answer)
@@ -171,7 +174,16 @@ impl Progress {
 impl Sessions {
     pub(crate) fn new(seed: u64, limit: usize, metrics: Metrics) -> Self {
         let (by_id, by_agent) = (DashMap::new(), DashMap::new());
-        Self { seed, opened: AtomicU64::new(0), limit, by_id, by_agent, draining: Mutex::default(), metrics }
+        Self {
+            seed,
+            opened: AtomicU64::new(0),
+            limit,
+            live: AtomicUsize::new(0),
+            by_id,
+            by_agent,
+            draining: Mutex::default(),
+            metrics,
+        }
     }
 
     /// A session that nobody knows of yet.
@@ -180,18 +192,21 @@ impl Sessions {
             return Err(fault::later("the bus is shutting down", wait));
         }
         let replaces = agent.as_ref().is_some_and(|agent| self.by_agent.contains_key(agent));
-        if self.by_id.len() >= self.limit && !replaces {
+        // Also those that are over, but whose stream is stuck in a connection that nobody reads.
+        let live = self.live.load(Ordering::Relaxed);
+        if live >= self.limit.saturating_mul(2) || (live >= self.limit && !replaces) {
             self.metrics.refuse("sessions");
             let message = format!("sessions are limited to {} (hint: connect to another bus)", self.limit);
             return Err(fault::full("sessions", message));
         }
-        let id = scramble(self.seed.wrapping_add(self.opened.fetch_add(1, Ordering::Relaxed)));
+        let id = session_number(self.seed, self.opened.fetch_add(1, Ordering::Relaxed));
         Ok(Arc::new(Session { id, agent, signal, state: Mutex::default() }))
     }
 
     /// Opens a session. An older one of the same agent ends.
     pub(crate) fn open(&self, session: &Arc<Session>) {
         let id = session.id;
+        self.live.fetch_add(1, Ordering::Relaxed);
         self.by_id.insert(id, session.clone());
         let older = session.agent.clone().and_then(|agent| self.by_agent.insert(agent, id));
         self.metrics.count_session(1);
@@ -200,10 +215,14 @@ impl Sessions {
             self.metrics.superseded.inc();
             older.end(fault::superseded(id));
         }
+        if let Some(wait) = *self.draining.lock() {
+            session.end(fault::later("the bus is shutting down", wait));
+        }
     }
 
     /// Forgets a session whose stream has ended.
     pub(crate) fn close(&self, session: &Session) {
+        self.live.fetch_sub(1, Ordering::Relaxed);
         if self.by_id.remove(&session.id).is_some() {
             self.metrics.count_session(-1);
         }
@@ -239,15 +258,32 @@ fn keyed(exceptions: Vec<v1::Exception>) -> Result<Vec<(ObjectKey, v1::Exception
         let path = format!("exceptions[{at}].key");
         let key = exception.key.as_ref().ok_or_else(|| fault::bad(&path, "the key of the object"))?;
         let key = ObjectKey::try_from(key).map_err(|error| fault::field(&path, &error))?;
-        Ok((key, exception))
+        let v1::Exception { code, message, .. } = exception;
+        let (code, message) = (shortened(code, MAX_CODE), shortened(message, MAX_MESSAGE));
+        Ok((key, v1::Exception { code, message, key: None, ..exception }))
     });
     keyed.collect()
 }
 
-/// Spreads consecutive numbers over all numbers, one to one (the finalizer of `SplitMix64`).
-fn scramble(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// Codes are words, such as `EPERM`.
+const MAX_CODE: usize = 64;
+
+/// Enough for what a command printed last; kept for as long as the exception lasts.
+const MAX_MESSAGE: usize = 1024;
+
+fn shortened(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+        text.push('…');
+    }
+    text
+}
+
+/// A number that is hard to guess for who knows others of the same seed, but not the seed.
+fn session_number(seed: u64, count: u64) -> u64 {
+    let mut hasher = LeafHasher::extra();
+    hasher.part(&seed.to_le_bytes());
+    hasher.part(&count.to_le_bytes());
+    let digest = hasher.finish();
+    u64::from_le_bytes(digest.as_bytes()[8..].try_into().expect("eight bytes"))
 }

@@ -7,7 +7,7 @@ use nimbus_store::MAX_OBJECT_BYTES;
 /// Defines one flag for each limit, and what it sets.
 macro_rules! limits {
     ($($flag:ident: $type:ty, $help:literal => $($field:ident).+;)*) => {
-        /// What the bus accepts; beyond it, callers get `RESOURCE_EXHAUSTED` and nothing is lost.
+        /// What the bus accepts; beyond it, callers are told which limit it was, and nothing is lost.
         #[derive(Debug, Args)]
         #[command(next_help_heading = "Limits")]
         pub(crate) struct LimitArguments {
@@ -28,6 +28,7 @@ macro_rules! limits {
 
 limits! {
     max_objects: usize, "Objects in all" => store.objects;
+    max_bytes: u64, "Bytes of all encoded objects" => store.bytes;
     max_kinds: usize, "Kinds" => store.kinds;
     max_object_bytes: usize, "Bytes of one encoded object" => store.object_bytes;
     max_labels: usize, "Labels of one object" => store.labels;
@@ -35,11 +36,12 @@ limits! {
     max_named_agents: usize, "Agents named by one object" => store.named_agents;
     max_ops: usize, "Operations in one transaction" => store.steps;
     max_tombstones: usize, "Ends of objects that are remembered, for those who come back" => store.tombstones;
-    max_idle_filters: usize, "Filters that are kept up to date although nobody is subscribed with them" => store.idle_filters;
+    max_idle_filters: usize, "Objects kept up to date for filters that nobody is subscribed with" => store.idle_filters;
     max_sessions: usize, "Subscriptions at the same time" => sessions;
     max_message_bytes: usize, "Bytes of one request" => message_bytes;
     max_frame_bytes: usize, "Bytes of one frame" => frame_bytes;
     max_request_kinds: usize, "Kinds named in one request" => request_kinds;
+    max_origins: usize, "Origins named in one resume" => origins;
     max_filter_terms: usize, "Terms of one filter" => filter_terms;
     max_agent_labels: usize, "Labels of one agent" => agent_labels;
     max_page_objects: usize, "Objects on one page of a list" => page_objects;

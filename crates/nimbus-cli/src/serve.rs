@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     limits: LimitArguments,
 }
 
+/// Long enough to be cheap, short enough not to be noticed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
 #[derive(Debug, Clone, Copy)]
 enum Store {
     Memory,
@@ -61,7 +64,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
     };
     let epoch = config.epoch;
     let bus = Bus::new(config, Metrics::new(&mut Registry::default()));
-    let incoming = TcpListenerStream::new(listener).map(|stream| stream.and_then(prepare));
+    let incoming = TcpListenerStream::new(listener).then(prepare);
 
     #[allow(clippy::print_stdout, reason = "scripts read the address from the first line")]
     {
@@ -78,10 +81,17 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Small frames must not wait for others.
-fn prepare(stream: TcpStream) -> std::io::Result<TcpStream> {
-    stream.set_nodelay(true)?;
-    Ok(stream)
+/// Small frames must not wait for others. If nothing can be accepted, such as for want of file descriptors, trying again
+/// at once would only burn the processor.
+async fn prepare(stream: std::io::Result<TcpStream>) -> std::io::Result<TcpStream> {
+    match stream {
+        Ok(stream) => stream.set_nodelay(true).map(|()| stream),
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept connections");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            Err(error)
+        }
+    }
 }
 
 fn parse_store(text: &str) -> Result<Store, String> {

@@ -38,11 +38,13 @@ fn is_name_char(c: char) -> bool {
 
 pub(crate) const NAME_RULE: &str = "1 to 253 of the characters A-Z a-z 0-9 - _ . : @ + ~ =";
 
+/// Whether objects, agents and publishers may have this name.
+pub fn is_name(value: &str) -> bool {
+    !value.is_empty() && value.len() <= MAX_ID && value.chars().all(is_name_char)
+}
+
 pub(crate) fn check_name(what: &'static str, value: &str) -> Result<(), Invalid> {
-    if value.is_empty() || value.len() > MAX_ID || !value.chars().all(is_name_char) {
-        return Err(Invalid::new(what, value, NAME_RULE));
-    }
-    Ok(())
+    is_name(value).then_some(()).ok_or_else(|| Invalid::new(what, value, NAME_RULE))
 }
 
 macro_rules! name {

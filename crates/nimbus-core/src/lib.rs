@@ -13,7 +13,7 @@ mod selector;
 
 pub use audience::Audience;
 pub use digest::{BucketSet, Buckets, Digest, LeafHasher};
-pub use id::{AgentId, Invalid, PublisherId, Uid};
+pub use id::{AgentId, Invalid, PublisherId, Uid, is_name};
 pub use key::{Kind, ObjectKey, Reference};
 pub use labels::Labels;
 pub use revision::{Epoch, Generation, Position, Revision, ScopeHash};

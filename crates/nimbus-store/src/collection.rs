@@ -22,7 +22,7 @@ use crate::{
     state::State,
     txn::{Committed, Draft, Effect, Op, Refused, Step, Txn},
     view::View,
-    writer::{Writer, deletes},
+    writer::{Touched, Writer, deletes},
 };
 
 /// How a collection is made.
@@ -169,7 +169,7 @@ impl Collection {
         }
         let steps: Vec<Step> = drafts.into_iter().map(|draft| Op::Upsert(draft).into()).collect();
         let txn = Txn { publisher: id.publisher.clone(), fence: open.fence, steps };
-        let committed = self.write_locked(&mut writer, &txn, None)?;
+        let (committed, touched) = self.write_locked(&mut writer, &txn, None)?;
         let summary = &mut writer.publishers.open(id)?.summary;
         for outcome in &committed.outcomes {
             match outcome.effect {
@@ -178,6 +178,8 @@ impl Collection {
                 _ => summary.unchanged += 1,
             }
         }
+        drop(writer);
+        self.0.interest.wake(touched);
         Ok(committed)
     }
 
@@ -203,19 +205,24 @@ impl Collection {
         let plan = writer.plan(&state, &deletes(id.publisher.clone(), open.fence, sweep), revision);
         writer.limits.steps = steps;
         let plan = plan.expect("a publisher may delete what is its own");
+        let mut touched = Vec::new();
         if !plan.changes.is_empty() {
-            writer.perform(&mut state, plan, revision);
+            touched = writer.perform(&mut state, plan, revision);
         }
+        let mut settles = state.synced.insert(id.publisher.clone()).is_none();
         for kind in &open.kinds {
             let kind = writer.kind(&mut state, kind);
-            kind.publishers.insert(id.publisher.clone(), true);
-            kind.complete |= kind.publishers.values().all(|synced| *synced);
+            settles |= kind.publishers.insert(id.publisher.clone(), true) != Some(true);
         }
-        state.synced.insert(id.publisher.clone());
         let head = state.head;
         self.publish(state);
         drop(writer);
-        self.0.interest.wake_all();
+        if settles {
+            // Somebody may have waited for it.
+            self.0.interest.wake_all();
+        } else {
+            self.0.interest.wake(touched);
+        }
         Ok((head, open.summary))
     }
 
@@ -261,7 +268,7 @@ impl Collection {
         let passes = |record: &Record| filter.passes(record, &*fields);
         let built: Vec<(Kind, View)> = (before.kinds.iter())
             .filter(|(kind, of)| wanted(kind) && !of.filtered.contains_key(filter))
-            .map(|(kind, of)| (kind.clone(), of.all.narrowed_by(filter, &before, passes)))
+            .map(|(kind, of)| (kind.clone(), of.all.narrowed(before.head, passes)))
             .collect();
 
         let mut writer = self.0.writer.lock();
@@ -270,7 +277,7 @@ impl Collection {
             Some(kinds) => kinds.iter().cloned().map(Some).collect(),
         };
         for kind in &leased {
-            *writer.filters.entry((filter.clone(), kind.clone())).or_default() += 1;
+            writer.take_filter(&(filter.clone(), kind.clone()));
         }
         let mut state = State::clone(&self.state());
         let missing: Vec<Kind> = (state.kinds.iter())
@@ -282,8 +289,11 @@ impl Collection {
             for kind in missing {
                 let base = state.kinds[&kind].all.clone();
                 let view = match built.remove(&kind) {
-                    Some(view) => view.caught_up(&base, before.head, state.head, filter, passes),
-                    None => base.narrowed_by(filter, &state, passes),
+                    // What ended meanwhile must still be known.
+                    Some(view) if state.horizon <= before.head => {
+                        view.caught_up(&base, before.head, state.head, passes)
+                    }
+                    _ => base.narrowed(state.head, passes),
                 };
                 writer.install(&mut state, &kind, filter, view);
             }
@@ -293,10 +303,18 @@ impl Collection {
     }
 
     fn write(&self, txn: &Txn, at: Option<Revision>) -> Result<Committed, Refused> {
-        self.write_locked(&mut self.0.writer.lock(), txn, at)
+        let (committed, touched) = self.write_locked(&mut self.0.writer.lock(), txn, at)?;
+        self.0.interest.wake(touched);
+        Ok(committed)
     }
 
-    fn write_locked(&self, writer: &mut Writer, txn: &Txn, at: Option<Revision>) -> Result<Committed, Refused> {
+    /// Makes the changes; whoever is to be woken is woken without the lock.
+    fn write_locked(
+        &self,
+        writer: &mut Writer,
+        txn: &Txn,
+        at: Option<Revision>,
+    ) -> Result<(Committed, Vec<Touched>), Refused> {
         writer.publishers.check_fence(&txn.publisher, txn.fence)?;
         let mut state = State::clone(&self.state());
         let revision = at.unwrap_or_else(|| state.head.next());
@@ -305,16 +323,14 @@ impl Collection {
         }
         let plan = writer.plan(&state, txn, revision)?;
         writer.publishers.raise_fence(&txn.publisher, txn.fence);
-        let named = txn.steps.iter().filter(|step| matches!(step.op, Op::Upsert(_)));
-        writer.publishers.name(&txn.publisher, named.map(|step| step.op.key().clone()));
+        writer.publishers.name(&txn.publisher, &txn.steps);
         let outcomes = plan.outcomes.clone();
         if plan.changes.is_empty() {
-            return Ok(Committed { revision: state.head, outcomes });
+            return Ok((Committed { revision: state.head, outcomes }, Vec::new()));
         }
         let touched = writer.perform(&mut state, plan, revision);
         self.publish(state);
-        self.0.interest.wake(touched);
-        Ok(Committed { revision, outcomes })
+        Ok((Committed { revision, outcomes }, touched))
     }
 
     fn publish(&self, mut state: State) {
@@ -338,13 +354,14 @@ impl fmt::Debug for Collection {
 impl Drop for FilterLease {
     fn drop(&mut self) {
         let mut writer = self.store.0.writer.lock();
+        let state = self.store.state();
         for kind in self.kinds.drain(..) {
-            writer.release((self.filter.clone(), kind));
+            writer.release_filter(&state, (self.filter.clone(), kind));
         }
-        if writer.idle_filters.len() <= writer.limits.idle_filters {
+        if !writer.is_idle_beyond_limit() {
             return;
         }
-        let mut state = State::clone(&self.store.state());
+        let mut state = State::clone(&state);
         writer.retire(&mut state);
         self.store.publish(state);
     }

@@ -14,7 +14,8 @@ use crate::{
     frame,
     group::{Contents, Group, Span},
     interest::{Place, Signal},
-    record::{Grave, Slot},
+    lane::Lane,
+    record::{Grave, Record, Slot},
     scope::{Origin, Scope},
     state::State,
 };
@@ -440,6 +441,14 @@ impl Reading {
 // === impl View ===
 
 impl View {
+    fn lanes(&self) -> impl Iterator<Item = Arc<Lane>> {
+        self.sights.iter().flat_map(|sight| sight.lanes())
+    }
+
+    fn records(&self) -> impl Iterator<Item = Arc<Record>> {
+        self.lanes().flat_map(|lane| lane.live_after(Revision::ZERO).cloned().collect::<Vec<_>>())
+    }
+
     /// The buckets that differ from what a reader offers; all of them, if it offers nothing that helps.
     fn differing(&self, offer: Option<&Buckets>) -> BucketSet {
         let Some(theirs) = offer else { return BucketSet::ALL };
@@ -454,7 +463,7 @@ fn difference(at: Revision, old: &View, new: &View, reading: &Reading, frame_byt
     // What the reader holds: at which revision, if that is certain, and what to bury it with.
     let mut held: HashMap<ObjectKey, (Option<Revision>, Arc<Grave>)> = HashMap::new();
     let slot = |seq: usize| Slot { revision: new.state.head, seq: u32::try_from(seq).unwrap_or(u32::MAX) };
-    for lane in old.sights.iter().flat_map(|sight| &sight.lanes) {
+    for lane in old.lanes() {
         for grave in lane.ended_after(at) {
             let ended = Grave {
                 key: grave.key.clone(),
@@ -467,24 +476,14 @@ fn difference(at: Revision, old: &View, new: &View, reading: &Reading, frame_byt
             held.insert(grave.key.clone(), (None, Arc::new(ended)));
         }
     }
-    for record in old
-        .sights
-        .iter()
-        .flat_map(|sight| &sight.lanes)
-        .flat_map(|lane| lane.live_after(Revision::ZERO))
-    {
+    for record in old.records() {
         let unchanged = (record.revision() <= at).then_some(record.revision());
         let out_of_scope = new.state.get(record.key()).is_some();
         let grave = record.grave(slot(held.len()), record.revision(), out_of_scope);
         held.insert(record.key().clone(), (unchanged, grave));
     }
     let mut puts = Vec::new();
-    for record in new
-        .sights
-        .iter()
-        .flat_map(|sight| &sight.lanes)
-        .flat_map(|lane| lane.live_after(Revision::ZERO))
-    {
+    for record in new.records() {
         let had = held.remove(record.key());
         if had.is_none_or(|(revision, _)| revision != Some(record.revision())) {
             puts.push(record.clone());

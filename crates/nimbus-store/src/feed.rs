@@ -58,7 +58,8 @@ type GroupKey = (Span, Revision, Digest);
 pub(crate) struct Sight {
     /// The state in which it was seen, if it is shared.
     version: Option<u64>,
-    pub(crate) lanes: Vec<Arc<Lane>>,
+    /// They live for as long as the reader holds the state. Weak, or a feed that nobody reads on would keep an old one.
+    lanes: Vec<Weak<Lane>>,
     /// The revision of the last change.
     pub(crate) last: Revision,
     pub(crate) root: Digest,
@@ -83,6 +84,10 @@ const RECENT_GROUPS: usize = 4;
 /// Groups above this part of what groups may take in all are not kept for latecomers, only shared by those who are
 /// reading them: with the default of 512 MiB, above 1 MiB.
 const LARGE_PART: usize = 512;
+
+/// Groups above this part are counted, and may be revoked: with the default, above 64 KiB. Smaller ones are one frame or
+/// two, which a reader takes at once.
+const COUNTED_PART: usize = 8192;
 
 // === impl FeedKey ===
 
@@ -126,13 +131,17 @@ impl Feed {
     ///
     /// Whoever sends it admits it first.
     pub(crate) fn group(&self, sight: &Sight, span: Span, feeds: &Feeds) -> Arc<Group> {
-        let read = || Arc::new(Group::read(&sight.lanes, span, self.key.part == Part::Observers, self.frame_bytes));
+        let read = || {
+            let lanes: Vec<_> = sight.lanes().collect();
+            Arc::new(Group::read(&lanes, span, self.key.part == Part::Observers, self.frame_bytes))
+        };
         if sight.version.is_none() {
             return read();
         }
         let key = (span, sight.last, sight.root);
         let mut cache = self.cache.lock();
-        if let Some((_, group)) = cache.recent.iter().find(|(other, _)| *other == key) {
+        let fits = |(other, group): &&(GroupKey, Arc<Group>)| *other == key && !group.is_revoked();
+        if let Some((_, group)) = cache.recent.iter().find(fits) {
             return group.clone();
         }
         cache.large.retain(|(_, group)| group.strong_count() > 0);
@@ -141,7 +150,8 @@ impl Feed {
             return group;
         }
         let group = read();
-        if feeds.is_large(&group) {
+        // The live tail is read by all at nearly the same time, but not quite; a snapshot by who happens to come.
+        if feeds.is_large(&group) || matches!(span, Span::Snapshot(_)) {
             cache.large.push_back((key, Arc::downgrade(&group)));
         } else {
             cache.recent.push_back((key, group.clone()));
@@ -172,7 +182,7 @@ impl Feed {
                 sight.root.toggle(lane.root());
                 sight.objects += lane.len();
                 sight.bytes += lane.bytes();
-                sight.lanes.push(lane.clone());
+                sight.lanes.push(Arc::downgrade(lane));
             }
         };
         match &self.key.kinds {
@@ -186,10 +196,15 @@ impl Feed {
 // === impl Sight ===
 
 impl Sight {
+    /// The lanes, of a state that the caller holds.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = Arc<Lane>> {
+        self.lanes.iter().map(|lane| lane.upgrade().expect("whoever looks at a state holds it"))
+    }
+
     /// The digests of all objects, by bucket.
     pub(crate) fn buckets(&self) -> Buckets {
         let mut sum = Buckets::default();
-        self.lanes.iter().for_each(|lane| sum.merge(&lane.buckets()));
+        self.lanes().for_each(|lane| sum.merge(&lane.buckets()));
         sum
     }
 
@@ -228,12 +243,14 @@ impl Feeds {
         group.bytes() > self.group_bytes / LARGE_PART
     }
 
-    /// Makes room for the groups that a reader is about to be sent, as far as they are large: the oldest of the others
-    /// are taken from readers that have stalled. Whoever reads on keeps its group, or two readers could take theirs from
+    /// Makes room for the groups that a reader is about to be sent, as far as they count: the oldest of the others are
+    /// taken from readers that have stalled. Whoever reads on keeps its group, or two readers could take theirs from
     /// one another for ever.
     pub(crate) fn admit<'a>(&self, groups: impl Iterator<Item = &'a Arc<Group>>) {
-        let new: Vec<_> = groups.filter(|group| self.is_large(group)).collect();
-        if new.is_empty() {
+        let new: Vec<_> = groups.filter(|group| group.bytes() > self.group_bytes / COUNTED_PART).collect();
+        // Most readers of a group come after the first one, for which room was made.
+        let counted = new.iter().filter(|group| group.count()).count();
+        if counted == new.len() {
             return;
         }
         let is_new = |group: &Arc<Group>| new.iter().any(|other| Arc::ptr_eq(group, other));

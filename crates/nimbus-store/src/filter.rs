@@ -1,9 +1,15 @@
 //! Filters on objects, compiled once, and the index that finds those that an object may pass.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::BTreeSet,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
-use imbl::OrdMap;
-use nimbus_core::{Invalid, Kind, ObjectKey, Selector};
+use imbl::{OrdMap, OrdSet};
+use nimbus_core::{Digest, Invalid, Kind, LeafHasher, ObjectKey, Selector, is_name};
 use nimbus_wire::v1;
 
 use crate::record::Record;
@@ -19,8 +25,10 @@ pub trait Fields: Send + Sync {
 pub struct NoFields;
 
 /// Which objects of a kind. Equal filters are written equally, however they were asked for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone)]
 pub struct Filter {
+    /// Stands for all the rest: filters are looked up on every write, and may be long.
+    id: Digest,
     namespaces: BTreeSet<Box<str>>,
     names: BTreeSet<Box<str>>,
     selector: Selector,
@@ -47,14 +55,26 @@ enum Pivot {
 /// Finds the filters that an object may pass, without looking at the others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilterIndex {
-    pivots: OrdMap<Pivot, Arc<BTreeSet<Arc<Filter>>>>,
+    pivots: OrdMap<Pivot, OrdSet<Arc<Filter>>>,
     /// Paths that pivots look at.
     paths: OrdMap<Box<str>, usize>,
     /// Filters that demand nothing in particular, such as `!legacy`.
     rest: OrdMap<Arc<Filter>, ()>,
 }
 
-const FIELD_RULE: &str = "a field test such as spec.zone=a or spec.zone!=a";
+const FIELD_RULE: &str = "a field test such as spec.zone=a or spec.zone!=a, of at most 1024 bytes";
+
+/// Values that filters compare with are words.
+const MAX_FIELD_TEST: usize = 1024;
+
+fn checked(what: &'static str, names: &[String]) -> Result<BTreeSet<Box<str>>, Invalid> {
+    let name = |name: &String| match name.as_str() {
+        "" if what == "namespaces" => Ok(Box::from("")),
+        name if is_name(name) => Ok(Box::from(name)),
+        name => Err(Invalid::new(what, name, "names that objects can have")),
+    };
+    names.iter().map(name).collect()
+}
 
 // === impl NoFields ===
 
@@ -73,13 +93,21 @@ impl Filter {
     /// If a part of it does not parse.
     pub fn compile(filter: Option<&v1::Filter>) -> Result<Option<Self>, Invalid> {
         let Some(filter) = filter else { return Ok(None) };
-        let compiled = Self {
-            namespaces: filter.namespaces.iter().map(|name| Box::from(name.as_str())).collect(),
-            names: filter.names.iter().map(|name| Box::from(name.as_str())).collect(),
+        let mut compiled = Self {
+            id: Digest::ZERO,
+            namespaces: checked("namespaces", &filter.namespaces)?,
+            names: checked("names", &filter.names)?,
             selector: Selector::parse(&filter.selector)?,
             fields: filter.fields.iter().map(|text| FieldTest::parse(text)).collect::<Result<_, _>>()?,
         };
-        Ok((compiled != Self::default()).then_some(compiled))
+        let Self { namespaces, names, selector, fields, .. } = &compiled;
+        if namespaces.is_empty() && names.is_empty() && selector.is_empty() && fields.is_empty() {
+            return Ok(None);
+        }
+        let mut hasher = LeafHasher::extra();
+        hasher.part(compiled.to_string().as_bytes());
+        compiled.id = hasher.finish();
+        Ok(Some(compiled))
     }
 
     /// Paths inside the spec that the filter reads.
@@ -99,14 +127,9 @@ impl Filter {
             })
     }
 
-    pub(crate) fn passes_key(&self, key: &ObjectKey) -> bool {
+    fn passes_key(&self, key: &ObjectKey) -> bool {
         (self.namespaces.is_empty() || self.namespaces.contains(key.namespace()))
             && (self.names.is_empty() || self.names.contains(key.name()))
-    }
-
-    /// Whether only names matter, so that an object passes for all its life or never.
-    pub(crate) fn is_by_key(&self) -> bool {
-        self.selector.is_empty() && self.fields.is_empty()
     }
 
     /// Things of which an object that passes has at least one.
@@ -121,6 +144,32 @@ impl Filter {
             return Some(terms.into_iter().map(|(key, value)| Pivot::Label(key, value)).collect());
         }
         (!self.namespaces.is_empty()).then(|| self.namespaces.iter().cloned().map(Pivot::Namespace).collect())
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Filter {}
+
+impl PartialOrd for Filter {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Filter {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.id.as_bytes().cmp(other.id.as_bytes())
+    }
+}
+
+impl Hash for Filter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
     }
 }
 
@@ -139,6 +188,9 @@ impl fmt::Display for Filter {
 impl FieldTest {
     fn parse(text: &str) -> Result<Self, Invalid> {
         let invalid = || Invalid::new("field", text, FIELD_RULE);
+        if text.len() > MAX_FIELD_TEST {
+            return Err(invalid());
+        }
         let (left, right, equal) = match text.split_once("!=") {
             Some((left, right)) => (left, right, false),
             None => text.split_once('=').map(|(left, right)| (left, right, true)).ok_or_else(invalid)?,
@@ -164,7 +216,7 @@ impl FilterIndex {
             if let Pivot::Field(path, _) = &pivot {
                 *self.paths.entry(path.clone()).or_insert(0) += 1;
             }
-            Arc::make_mut(self.pivots.entry(pivot).or_default()).insert(filter.clone());
+            self.pivots.entry(pivot).or_default().insert(filter.clone());
         }
     }
 
@@ -172,7 +224,6 @@ impl FilterIndex {
         self.rest.remove(filter);
         for pivot in filter.pivots().into_iter().flatten() {
             if let Some(filters) = self.pivots.get_mut(&pivot) {
-                let filters = Arc::make_mut(filters);
                 filters.remove(filter);
                 if filters.is_empty() {
                     self.pivots.remove(&pivot);

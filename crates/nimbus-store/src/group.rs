@@ -39,6 +39,8 @@ pub(crate) struct Group {
     encoded: Mutex<HashMap<(usize, Revision), Encoded>>,
     /// Somebody has read on since the last time that room was needed.
     moving: AtomicBool,
+    /// Room was made for it.
+    counted: AtomicBool,
 }
 
 /// Changes in the order in which they are sent: puts, referents first; then removals, referents last.
@@ -114,6 +116,7 @@ impl Group {
             objects,
             encoded: Mutex::new(HashMap::new()),
             moving: AtomicBool::new(true),
+            counted: AtomicBool::new(false),
         }
     }
 
@@ -136,6 +139,11 @@ impl Group {
     pub(crate) fn revoke(&self) {
         self.contents.store(None);
         self.encoded.lock().clear();
+    }
+
+    /// Counts the group. Says whether it was counted already.
+    pub(crate) fn count(&self) -> bool {
+        self.counted.swap(true, Ordering::Relaxed)
     }
 
     /// Whether somebody has read on since this was last asked.

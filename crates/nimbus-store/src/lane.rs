@@ -102,15 +102,19 @@ impl Lane {
         after.filter(move |grave| grave.since <= from)
     }
 
-    /// The part of this lane that passes a filter; its tombstones too, if `ended` can tell.
-    pub(crate) fn narrowed(&self, live: impl Fn(&Record) -> bool, ended: impl Fn(&Grave) -> bool) -> Self {
-        let empty = Self { live: OrdMap::new(), graves: OrdMap::new(), buried: OrdMap::new(), ..self.clone() };
-        let mut lane = Self { root: Digest::ZERO, buckets: None, bytes: 0, last: Revision::ZERO, ..empty };
-        self.live.values().filter(|record| live(record)).for_each(|record| lane.put(record));
-        self.graves
-            .values()
-            .filter(|grave| ended(grave))
-            .for_each(|grave| lane.inter(grave.clone()));
+    /// The objects of this lane that pass a filter.
+    pub(crate) fn narrowed(&self, passes: impl Fn(&Record) -> bool) -> Self {
+        let mut lane = Self {
+            observers: self.observers,
+            live: OrdMap::new(),
+            graves: OrdMap::new(),
+            buried: OrdMap::new(),
+            root: Digest::ZERO,
+            buckets: None,
+            bytes: 0,
+            last: Revision::ZERO,
+        };
+        self.live.values().filter(|record| passes(record)).for_each(|record| lane.put(record));
         lane
     }
 
@@ -118,11 +122,6 @@ impl Lane {
     pub(crate) fn last_uid(&self, key: &ObjectKey) -> Option<&Uid> {
         let grave = self.graves.get(self.buried.get(key)?)?;
         Some(&grave.uid)
-    }
-
-    /// All tombstones.
-    pub(crate) fn graves(&self) -> impl Iterator<Item = &Arc<Grave>> {
-        self.graves.values()
     }
 
     /// The digest of all objects.

@@ -5,6 +5,8 @@
 pub struct Limits {
     /// Objects in all. A million of 512 bytes take about a gigabyte.
     pub objects: usize,
+    /// Bytes of all encoded objects.
+    pub bytes: u64,
     /// Kinds; each costs a little for every subscriber that asks for all of them.
     pub kinds: usize,
     /// Bytes of one encoded object: it must fit into a frame of 1 MiB.
@@ -17,9 +19,10 @@ pub struct Limits {
     pub named_agents: usize,
     /// Changes in one transaction: it is delivered as a unit.
     pub steps: usize,
-    /// Tombstones that are kept, in all lanes together: who was away for longer than they reach resyncs by digest.
+    /// Ends of objects that are remembered: who was away for longer than they reach resyncs by digest.
     pub tombstones: usize,
-    /// Filters that nobody is subscribed with any more and that are kept for those who come back.
+    /// Objects in the views of filters that nobody is subscribed with any more, kept for those who come back; a view
+    /// counts as one object more.
     pub idle_filters: usize,
 }
 
@@ -30,6 +33,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             objects: 1_000_000,
+            bytes: 4 << 30,
             kinds: 1_000,
             object_bytes: 256 << 10,
             labels: 64,
@@ -37,7 +41,7 @@ impl Default for Limits {
             named_agents: 10_000,
             steps: 10_000,
             tombstones: 200_000,
-            idle_filters: 1_000,
+            idle_filters: 100_000,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nimbus_core::{Kind, ObjectKey, PublisherId};
 
-use crate::txn::Refused;
+use crate::txn::{Op, Refused, Step};
 
 /// Names one sync of one publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -103,9 +103,14 @@ impl Publishers {
     }
 
     /// What a publisher writes while it syncs is named, whichever call it used.
-    pub(crate) fn name(&mut self, publisher: &PublisherId, keys: impl Iterator<Item = ObjectKey>) {
-        if let Some(open) = self.known.get_mut(publisher).and_then(|known| known.open.as_mut()) {
-            open.named.extend(keys);
+    pub(crate) fn name(&mut self, publisher: &PublisherId, steps: &[Step]) {
+        let Some(open) = self.known.get_mut(publisher).and_then(|known| known.open.as_mut()) else { return };
+        for step in steps {
+            match &step.op {
+                Op::Upsert(draft) => drop(open.named.insert(draft.key.clone())),
+                Op::Delete(key) => drop(open.named.remove(key)),
+                Op::Status(_) => {}
+            }
         }
     }
 }

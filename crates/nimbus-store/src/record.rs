@@ -202,6 +202,24 @@ impl Record {
         strong(&self.refs)
     }
 
+    /// The same object as agents see it. Lanes of named agents hold on to these: an audience may be long, and grows by
+    /// one agent at a time.
+    pub(crate) fn without_audience(&self) -> Arc<Self> {
+        Arc::new(Self {
+            key: self.key.clone(),
+            uid: self.uid.clone(),
+            labels: self.labels.clone(),
+            refs: self.refs.clone(),
+            owner: self.owner.clone(),
+            manager: self.manager.clone(),
+            audience: Audience::Everyone,
+            audience_leaf: Digest::ZERO,
+            body: self.body.clone(),
+            audience_field: Bytes::new(),
+            ..*self
+        })
+    }
+
     /// Everything that a writer decided.
     pub fn content(&self) -> Content {
         Content {

@@ -62,36 +62,33 @@ pub(crate) fn referents_first<T: Needs + Clone>(items: &mut Vec<T>) {
     *items = order.into_iter().map(|at| items[at].clone()).collect();
 }
 
-/// A cycle of strong references through `start`, if there is one.
-pub(crate) fn cycle_through<'a>(
-    start: &ObjectKey,
+/// A cycle of strong references that can be reached from `starts`, if there is one. Looks at everything once.
+pub(crate) fn find_cycle<'a>(
+    starts: impl Iterator<Item = &'a ObjectKey>,
     find: impl Fn(&ObjectKey) -> Option<&'a Arc<Record>>,
 ) -> Option<Vec<ObjectKey>> {
-    let mut came_from: HashMap<ObjectKey, ObjectKey> = HashMap::new();
-    let mut seen = HashSet::new();
-    let mut stack = vec![start.clone()];
-    while let Some(key) = stack.pop() {
-        for next in find(&key).into_iter().flat_map(|record| Record::needs(record)) {
-            if next == start {
-                return Some(trace_back(start, &key, &came_from));
+    let needs = |key: &ObjectKey| find(key).map(|record| Record::needs(record).cloned().collect()).unwrap_or_default();
+    let mut done = HashSet::new();
+    for start in starts {
+        // The way from the start to here, and what is still to be looked at from each place on it.
+        let mut way: Vec<(ObjectKey, Vec<ObjectKey>)> = vec![(start.clone(), needs(start))];
+        let mut on_way = HashSet::from([start.clone()]);
+        while let Some((key, left)) = way.last_mut() {
+            let Some(next) = left.pop() else {
+                on_way.remove(key);
+                done.insert(way.pop().expect("there is a last one").0);
+                continue;
+            };
+            if on_way.contains(&next) {
+                let from = way.iter().position(|(key, _)| *key == next).unwrap_or_default();
+                return Some(way[from..].iter().map(|(key, _)| key.clone()).chain([next]).collect());
             }
-            if seen.insert(next.clone()) {
-                came_from.insert(next.clone(), key.clone());
-                stack.push(next.clone());
+            if !done.contains(&next) {
+                on_way.insert(next.clone());
+                let needed = needs(&next);
+                way.push((next, needed));
             }
         }
     }
     None
-}
-
-fn trace_back(start: &ObjectKey, last: &ObjectKey, came_from: &HashMap<ObjectKey, ObjectKey>) -> Vec<ObjectKey> {
-    let mut path = vec![start.clone()];
-    let mut at = Some(last);
-    while let Some(key) = at.filter(|key| *key != start) {
-        path.push(key.clone());
-        at = came_from.get(key);
-    }
-    path.push(start.clone());
-    path.reverse();
-    path
 }

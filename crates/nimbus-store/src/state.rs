@@ -1,6 +1,6 @@
 //! A collection at one moment: immutable, shared, cheap to keep.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use imbl::{OrdMap, OrdSet};
 use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision, Selector};
@@ -41,9 +41,10 @@ pub struct KindState {
     /// Those that pass a filter that somebody is subscribed with.
     pub(crate) filtered: OrdMap<Arc<Filter>, Arc<View>>,
     pub(crate) index: FilterIndex,
+    /// The filters whose views have an object.
+    pub(crate) holders: OrdMap<ObjectKey, Arc<BTreeSet<Arc<Filter>>>>,
     /// Publishers that announced a sync of this kind, and whether they finished one.
     pub(crate) publishers: OrdMap<PublisherId, bool>,
-    pub(crate) complete: bool,
 }
 
 // === impl State ===
@@ -107,7 +108,7 @@ impl State {
 
     /// Whether all publishers of that kind have finished a sync in this epoch.
     pub fn is_complete(&self, kind: &Kind) -> bool {
-        self.assume_complete || self.kinds.get(kind).is_some_and(|kind| kind.complete)
+        self.assume_complete || self.kinds.get(kind).is_some_and(|kind| kind.is_complete())
     }
 
     /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and what the
@@ -118,7 +119,7 @@ impl State {
         }
         let complete = match &scope.kinds {
             Some(kinds) => kinds.iter().all(|kind| self.is_complete(kind)),
-            None => !self.kinds.is_empty() && self.kinds.values().all(|kind| kind.complete),
+            None => !self.kinds.is_empty() && self.kinds.values().all(|kind| kind.is_complete()),
         };
         complete && origins.iter().all(|origin| self.has_synced(origin))
     }
@@ -138,7 +139,7 @@ impl State {
             None => self
                 .kinds
                 .iter()
-                .filter(|(_, kind)| !kind.complete)
+                .filter(|(_, kind)| !kind.is_complete())
                 .map(|(kind, _)| kind.clone())
                 .collect(),
         }
@@ -172,8 +173,8 @@ impl KindState {
             all: View::new(Revision::ZERO),
             filtered: OrdMap::new(),
             index: FilterIndex::default(),
+            holders: OrdMap::new(),
             publishers: OrdMap::new(),
-            complete: false,
         }
     }
 
@@ -182,9 +183,24 @@ impl KindState {
         &self.all
     }
 
-    /// Whether all its publishers have finished a sync in this epoch.
+    /// Whether every publisher that has begun a sync in this epoch has finished one, and at least one has.
     pub fn is_complete(&self) -> bool {
-        self.complete
+        !self.publishers.is_empty() && self.publishers.values().all(|synced| *synced)
+    }
+
+    /// Takes note that the view of a filter has an object.
+    pub(crate) fn hold(&mut self, key: &ObjectKey, filter: &Arc<Filter>) {
+        Arc::make_mut(self.holders.entry(key.clone()).or_default()).insert(filter.clone());
+    }
+
+    /// Takes note that the view of a filter no longer has an object.
+    pub(crate) fn let_go(&mut self, key: &ObjectKey, filter: &Arc<Filter>) {
+        let Some(holders) = self.holders.get_mut(key) else { return };
+        let holders = Arc::make_mut(holders);
+        holders.remove(filter);
+        if holders.is_empty() {
+            self.holders.remove(key);
+        }
     }
 
     /// Publishers that announced a sync of this kind.

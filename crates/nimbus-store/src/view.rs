@@ -6,10 +6,8 @@ use imbl::OrdMap;
 use nimbus_core::{AgentId, Audience, ObjectKey, Revision, Selector, Uid};
 
 use crate::{
-    filter::Filter,
     lane::{Address, Lane},
-    record::{Grave, Record, Slot},
-    state::State,
+    record::{Record, Slot},
 };
 
 /// The objects of one kind that pass one filter. A clone costs a few pointers.
@@ -55,8 +53,8 @@ struct Seat {
 pub(crate) struct Effects {
     /// Lanes with something new to read.
     pub(crate) touched: Vec<Address>,
-    /// Tombstones that were made.
-    pub(crate) buried: Vec<(Address, ObjectKey, Slot)>,
+    /// Lanes with a new tombstone.
+    pub(crate) buried: Vec<Address>,
     /// Selectors that had no lane before.
     pub(crate) opened: Vec<Selector>,
 }
@@ -140,7 +138,7 @@ impl View {
             (Some(old), None) => {
                 let grave = old.record.grave(slot, old.since, out_of_scope);
                 self.edit(&Address::Observers, &mut effects, |lane| lane.bury(old.record.slot(), grave));
-                effects.buried.push((Address::Observers, key.clone(), slot));
+                effects.buried.push(Address::Observers);
                 for (address, at, since) in old.places() {
                     self.leave(&old.record, &address, at, since, slot, out_of_scope, &mut effects);
                 }
@@ -156,17 +154,13 @@ impl View {
         effects
     }
 
-    /// The part of this view that passes a filter, known since `floor`; tombstones too, if `ended` can tell.
-    pub(crate) fn narrowed(
-        &self,
-        floor: Revision,
-        live: impl Fn(&Record) -> bool,
-        ended: impl Fn(&Grave) -> bool,
-    ) -> Self {
-        let narrow = |lane: &Arc<Lane>| Arc::new(lane.narrowed(&live, &ended));
+    /// The part of this view, as it is at revision `head`, that passes a filter. What ended before is not in it: who was
+    /// there before the view was asks by digest.
+    pub(crate) fn narrowed(&self, head: Revision, passes: impl Fn(&Record) -> bool) -> Self {
+        let narrow = |lane: &Arc<Lane>| Arc::new(lane.narrowed(&passes));
         Self {
-            floor,
-            entries: self.entries.iter().filter(|(_, entry)| live(&entry.record)).map(cloned).collect(),
+            floor: head,
+            entries: self.entries.iter().filter(|(_, entry)| passes(&entry.record)).map(cloned).collect(),
             observers: narrow(&self.observers),
             everyone: narrow(&self.everyone),
             selectors: narrow_all(&self.selectors, narrow),
@@ -174,21 +168,13 @@ impl View {
         }
     }
 
-    /// The part of this view, as it is in `state`, that passes a filter.
-    pub(crate) fn narrowed_by(&self, filter: &Filter, state: &State, passes: impl Fn(&Record) -> bool) -> Self {
-        // Of an object that is gone, only the name tells whether it passed.
-        let by_key = filter.is_by_key();
-        let floor = if by_key { self.floor } else { state.head() };
-        self.narrowed(floor, passes, |grave| by_key && filter.passes_key(&grave.key))
-    }
-
-    /// This view, which was taken from `base` at revision `from`, as if it were taken now.
+    /// This view, which was taken from `base` at revision `from`, as if it were taken at `head`. The tombstones of `base`
+    /// must reach back to `from`.
     pub(crate) fn caught_up(
         mut self,
         base: &Self,
         from: Revision,
         head: Revision,
-        filter: &Filter,
         passes: impl Fn(&Record) -> bool,
     ) -> Self {
         for grave in base.observers.ended_after(from) {
@@ -198,20 +184,8 @@ impl View {
             let inside = Some(record).filter(|record| passes(record));
             self.set(record.key(), inside, record.slot(), true);
         }
-        // What came and went between the two states, or moved from lane to lane, has left no trace here.
-        if !filter.is_by_key() || head > from {
-            self.floor = head;
-        }
+        self.floor = head;
         self
-    }
-
-    /// All tombstones.
-    pub(crate) fn graves(&self) -> impl Iterator<Item = (Address, &Arc<Grave>)> {
-        let fixed = [(Address::Observers, &self.observers), (Address::Everyone, &self.everyone)].into_iter();
-        fixed
-            .chain(self.selectors.iter().map(|(name, lane)| (Address::Selector(name.clone()), lane)))
-            .chain(self.agents.iter().map(|(name, lane)| (Address::Agent(name.clone()), lane)))
-            .flat_map(|(address, lane)| lane.graves().map(move |grave| (address.clone(), grave)))
     }
 
     /// The last life of a name that is gone.
@@ -254,7 +228,8 @@ impl View {
     fn seat(&mut self, record: &Arc<Record>, effects: &mut Effects) -> Seats {
         let address = match record.audience() {
             Audience::Agents(ids) => {
-                let seats = ids.iter().map(|agent| self.enter(record, agent, effects));
+                let bare = record.without_audience();
+                let seats = ids.iter().map(|agent| self.enter(&bare, agent, effects));
                 return Seats::Named(seats.collect());
             }
             audience => shared_address(audience),
@@ -278,6 +253,7 @@ impl View {
             }
             (Seats::Named(seats), Audience::Agents(ids)) => {
                 let changed = old.record.leaf(false) != record.leaf(false);
+                let bare = record.without_audience();
                 let (mut seats, mut ids) = (seats.iter().peekable(), ids.iter().peekable());
                 let mut next = Vec::with_capacity(ids.len());
                 loop {
@@ -293,13 +269,13 @@ impl View {
                             let address = Address::Agent(seat.agent.clone());
                             self.leave(&old.record, &address, seat.slot, seat.since, slot, true, effects);
                         }
-                        Ordering::Greater => next.push(self.enter(record, ids.next().expect("peeked"), effects)),
+                        Ordering::Greater => next.push(self.enter(&bare, ids.next().expect("peeked"), effects)),
                         Ordering::Equal => {
                             let mut seat = seats.next().expect("peeked").clone();
                             ids.next();
                             if changed {
                                 let address = Address::Agent(seat.agent.clone());
-                                self.edit(&address, effects, |lane| lane.replace(seat.slot, record));
+                                self.edit(&address, effects, |lane| lane.replace(seat.slot, &bare));
                                 seat.slot = record.slot();
                             }
                             next.push(seat);
@@ -330,7 +306,7 @@ impl View {
     ) {
         let grave = record.grave(slot, since, out_of_scope);
         self.edit(address, effects, |lane| lane.bury(at, grave));
-        effects.buried.push((address.clone(), record.key().clone(), slot));
+        effects.buried.push(address.clone());
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use nimbus_core::{Generation, Kind, LeafHasher, ObjectKey, PublisherId, Revision, Uid};
+use nimbus_core::{Generation, Kind, LeafHasher, ObjectKey, PublisherId, Revision, Selector, Uid};
 
 use crate::{
     filter::{Fields, Filter},
@@ -17,7 +17,7 @@ use crate::{
     refs,
     state::{KindState, State},
     txn::{Draft, Effect, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn},
-    view::{Effects, View},
+    view::View,
 };
 
 /// A lane with something new to read.
@@ -33,12 +33,29 @@ pub(crate) struct Writer {
     pub(crate) limits: Limits,
     pub(crate) fields: Arc<dyn Fields>,
     pub(crate) publishers: Publishers,
-    /// Tombstones in the order in which they are forgotten.
-    graves: VecDeque<(Touched, ObjectKey, Slot)>,
+    /// Ends of objects in the order in which they are forgotten.
+    burials: VecDeque<Burial>,
+    /// Tombstones that they left, in all lanes.
+    graves: usize,
     /// Subscribers of each filter, for one kind or (`None`) for all kinds.
-    pub(crate) filters: HashMap<(Arc<Filter>, Option<Kind>), usize>,
-    pub(crate) idle_filters: VecDeque<(Arc<Filter>, Option<Kind>)>,
+    pub(crate) filters: HashMap<FilterOf, usize>,
+    /// Those without any, and how many objects their views have.
+    idle_filters: VecDeque<(FilterOf, usize)>,
+    idle_objects: usize,
 }
+
+/// A filter, for one kind or (`None`) for all kinds.
+type FilterOf = (Arc<Filter>, Option<Kind>);
+
+/// The end of an object, in some lanes.
+struct Burial {
+    key: ObjectKey,
+    slot: Slot,
+    lanes: Vec<(Option<Arc<Filter>>, Address)>,
+}
+
+/// A few lanes per object is usual. One that names thousands of agents must not make the tombstones of all others go.
+const GRAVES_PER_BURIAL: usize = 16;
 
 /// A change of one object that will happen.
 pub(crate) struct Change {
@@ -62,9 +79,11 @@ impl Writer {
             limits,
             fields,
             publishers: Publishers::default(),
-            graves: VecDeque::new(),
+            burials: VecDeque::new(),
+            graves: 0,
             filters: HashMap::new(),
             idle_filters: VecDeque::new(),
+            idle_objects: 0,
         }
     }
 
@@ -108,19 +127,20 @@ impl Writer {
         }
         touched.sort_unstable();
         touched.dedup();
-        while self.graves.len() > self.limits.tombstones {
-            let oldest = self.graves.pop_front().expect("there are more than the limit");
-            Self::forget(state, &oldest);
+        let max_graves = self.limits.tombstones.saturating_mul(GRAVES_PER_BURIAL);
+        while (self.burials.len() > self.limits.tombstones || self.graves > max_graves)
+            && let Some(oldest) = self.burials.pop_front()
+        {
+            self.forget(state, &oldest);
         }
         touched
     }
 
     /// Forgets tombstones up to and including `revision`, so that who is behind it must resync.
     pub(crate) fn trim(&mut self, state: &mut State, revision: Revision) {
-        let graves = std::mem::take(&mut self.graves).into_iter();
-        let (old, kept): (VecDeque<_>, VecDeque<_>) = graves.partition(|(_, _, slot)| slot.revision <= revision);
-        self.graves = kept;
-        old.iter().for_each(|grave| Self::forget(state, grave));
+        while let Some(oldest) = self.burials.pop_front_if(|burial| burial.slot.revision <= revision) {
+            self.forget(state, &oldest);
+        }
         state.horizon = state.horizon.max(revision.min(state.head));
     }
 
@@ -139,57 +159,65 @@ impl Writer {
         Arc::make_mut(state.kinds.entry(kind.clone()).or_insert_with(new))
     }
 
-    /// Takes note of what a change did to a view.
-    pub(crate) fn note(
-        &mut self,
-        state: &mut State,
-        kind: &Kind,
-        filter: Option<&Arc<Filter>>,
-        effects: Effects,
-        touched: &mut Vec<Touched>,
-    ) {
-        let lane = |address| Touched { kind: kind.clone(), filter: filter.cloned(), address };
-        for selector in effects.opened {
+    /// Takes note of selectors that have a lane now.
+    fn open_selectors(state: &mut State, selectors: Vec<Selector>) {
+        for selector in selectors {
             *state.selectors.entry(selector).or_insert_with(|| {
                 state.shape += 1;
                 0
             }) += 1;
         }
-        touched.extend(effects.touched.into_iter().map(lane));
-        self.graves
-            .extend(effects.buried.into_iter().map(|(address, key, slot)| (lane(address), key, slot)));
     }
 
     /// Adds the view of a filter to a kind that had none.
     pub(crate) fn install(&mut self, state: &mut State, kind: &Kind, filter: &Arc<Filter>, view: View) {
         let opened = view.selectors().cloned().collect();
-        let buried = view.graves().map(|(address, grave)| (address, grave.key.clone(), grave.slot)).collect();
         let of = self.kind(state, kind);
         of.index.insert(filter);
+        view.iter(None).for_each(|record| of.hold(record.key(), filter));
         of.filtered.insert(filter.clone(), Arc::new(view));
-        let effects = Effects { touched: Vec::new(), buried, opened };
-        self.note(state, kind, Some(filter), effects, &mut Vec::new());
+        Self::open_selectors(state, opened);
+    }
+
+    /// One subscriber more.
+    pub(crate) fn take_filter(&mut self, lease: &FilterOf) {
+        let users = self.filters.entry(lease.clone()).or_default();
+        *users += 1;
+        if *users == 1
+            && let Some(at) = self.idle_filters.iter().position(|(idle, _)| idle == lease)
+            && let Some((_, objects)) = self.idle_filters.remove(at)
+        {
+            self.idle_objects -= objects;
+        }
     }
 
     /// One subscriber less.
-    pub(crate) fn release(&mut self, lease: (Arc<Filter>, Option<Kind>)) {
-        if let Some(users) = self.filters.get_mut(&lease) {
-            *users -= 1;
-            if *users == 0 {
-                self.idle_filters.push_back(lease);
-            }
+    pub(crate) fn release_filter(&mut self, state: &State, lease: FilterOf) {
+        let Some(users) = self.filters.get_mut(&lease) else { return };
+        *users -= 1;
+        if *users > 0 {
+            return;
         }
+        let (filter, kind) = &lease;
+        let len = |kind: &Kind| state.view(kind, Some(filter)).map_or(0, View::len);
+        let objects = 1 + kind.as_ref().map_or_else(|| state.kinds.keys().map(len).sum(), len);
+        self.idle_objects += objects;
+        self.idle_filters.push_back((lease, objects));
+    }
+
+    /// Whether more is kept for filters without subscribers than may be.
+    pub(crate) fn is_idle_beyond_limit(&self) -> bool {
+        self.idle_objects > self.limits.idle_filters
     }
 
     /// Drops the views of filters that have been idle for longest.
     pub(crate) fn retire(&mut self, state: &mut State) {
-        while self.idle_filters.len() > self.limits.idle_filters {
-            let (filter, kind) = self.idle_filters.pop_front().expect("there are more than the limit");
-            let lease = (filter.clone(), kind.clone());
-            if self.filters.get(&lease) != Some(&0) {
-                continue;
-            }
+        while self.is_idle_beyond_limit()
+            && let Some((lease, objects)) = self.idle_filters.pop_front()
+        {
+            self.idle_objects -= objects;
             self.filters.remove(&lease);
+            let (filter, kind) = lease;
             let used = |kind: &Kind| {
                 self.filters.contains_key(&(filter.clone(), None))
                     || self.filters.contains_key(&(filter.clone(), Some(kind.clone())))
@@ -203,13 +231,14 @@ impl Writer {
                 let of = Arc::make_mut(of);
                 let Some(view) = of.filtered.remove(&filter) else { continue };
                 of.index.remove(&filter);
+                view.iter(None).for_each(|record| of.let_go(record.key(), &filter));
                 view.selectors().for_each(|selector| Self::close_selector(state, selector));
             }
         }
     }
 
     /// Takes note that a view no longer has a lane for a selector.
-    pub(crate) fn close_selector(state: &mut State, selector: &nimbus_core::Selector) {
+    pub(crate) fn close_selector(state: &mut State, selector: &Selector) {
         let lanes = state.selectors.get(selector).copied().unwrap_or_default();
         if lanes > 1 {
             state.selectors.insert(selector.clone(), lanes - 1);
@@ -224,42 +253,60 @@ impl Writer {
         let fields = self.fields.clone();
         let kind = self.kind(state, key.kind());
 
-        let mut candidates = BTreeSet::new();
-        for record in [old, new].into_iter().flatten() {
-            kind.index.candidates(record, &*fields, &mut candidates);
+        // Those that hold it, whatever their filter would say of it today, and those that may want it.
+        let mut candidates: BTreeSet<_> = kind.holders.get(key).map(|holders| (**holders).clone()).unwrap_or_default();
+        if let Some(new) = new {
+            kind.index.candidates(new, &*fields, &mut candidates);
         }
         let mut all_effects = vec![(None, kind.all.set(key, new.as_ref(), *slot, false))];
         for filter in candidates {
             let Some(view) = kind.filtered.get_mut(&filter) else { continue };
             let inside = new.as_ref().filter(|new| filter.passes(new, &*fields));
-            if inside.is_some() || view.get(key).is_some() {
+            let held = view.get(key).is_some();
+            if inside.is_some() || held {
                 let effects = Arc::make_mut(view).set(key, inside, *slot, new.is_some());
+                match (held, inside.is_some()) {
+                    (false, true) => kind.hold(key, &filter),
+                    (true, false) => kind.let_go(key, &filter),
+                    _ => {}
+                }
                 all_effects.push((Some(filter), effects));
             }
         }
+        let mut lanes = Vec::new();
         for (filter, effects) in all_effects {
-            self.note(state, key.kind(), filter.as_ref(), effects, touched);
+            Self::open_selectors(state, effects.opened);
+            let lane = |address| Touched { kind: key.kind().clone(), filter: filter.clone(), address };
+            touched.extend(effects.touched.into_iter().map(lane));
+            lanes.extend(effects.buried.into_iter().map(|address| (filter.clone(), address)));
+        }
+        if !lanes.is_empty() {
+            self.graves += lanes.len();
+            self.burials.push_back(Burial { key: key.clone(), slot: *slot, lanes });
         }
         let size = |record: &Option<Arc<Record>>| record.as_ref().map_or(0, |record| record.size() as u64);
         state.objects = state.objects + usize::from(new.is_some()) - usize::from(old.is_some());
         state.bytes = state.bytes + size(new) - size(old);
     }
 
-    fn forget(state: &mut State, (lane, key, slot): &(Touched, ObjectKey, Slot)) {
-        state.horizon = state.horizon.max(slot.revision);
-        let Some(kind) = state.kinds.get_mut(&lane.kind) else { return };
-        let kind = Arc::make_mut(kind);
-        let view = match &lane.filter {
-            None => &mut kind.all,
-            Some(filter) => match kind.filtered.get_mut(filter) {
-                Some(view) => Arc::make_mut(view),
-                None => return,
-            },
-        };
-        if view.forget(&lane.address, key, *slot)
-            && let Address::Selector(selector) = &lane.address
-        {
-            Self::close_selector(state, selector);
+    fn forget(&mut self, state: &mut State, burial: &Burial) {
+        state.horizon = state.horizon.max(burial.slot.revision);
+        self.graves -= burial.lanes.len();
+        for (filter, address) in &burial.lanes {
+            let Some(kind) = state.kinds.get_mut(burial.key.kind()) else { return };
+            let kind = Arc::make_mut(kind);
+            let view = match filter {
+                None => &mut kind.all,
+                Some(filter) => match kind.filtered.get_mut(filter) {
+                    Some(view) => Arc::make_mut(view),
+                    None => continue,
+                },
+            };
+            if view.forget(address, &burial.key, burial.slot)
+                && let Address::Selector(selector) = address
+            {
+                Self::close_selector(state, selector);
+            }
         }
     }
 
@@ -346,8 +393,14 @@ impl Writer {
     }
 
     fn check_cycles(&self, state: &State, txn: &Txn, plan: &Plan) -> Result<(), Refused> {
-        let with_refs = |change: &&Change| change.new.as_ref().is_some_and(|new| new.needs().next().is_some());
-        if !plan.changes.iter().any(|change| with_refs(&change)) {
+        // Without a new reference there is no new cycle.
+        let gains = |change: &&Change| {
+            let new = change.new.iter().flat_map(|new| new.needs());
+            let old: HashSet<_> = change.old.iter().flat_map(|old| old.needs()).collect();
+            new.into_iter().any(|to| !old.contains(to))
+        };
+        let suspects: Vec<_> = plan.changes.iter().filter(gains).map(|change| &change.key).collect();
+        if suspects.is_empty() {
             return Ok(());
         }
         let overlay: HashMap<_, _> = plan.changes.iter().map(|change| (&change.key, change.new.as_ref())).collect();
@@ -355,13 +408,11 @@ impl Writer {
             Some(new) => *new,
             None => state.get(key),
         };
-        for change in plan.changes.iter().filter(with_refs) {
-            if let Some(cycle) = refs::cycle_through(&change.key, find) {
-                let step = txn.steps.iter().position(|step| *step.op.key() == change.key).unwrap_or_default();
-                return Err(Refused::Step { step, key: change.key.clone(), reason: Reason::Cycle(cycle) });
-            }
-        }
-        Ok(())
+        let Some(cycle) = refs::find_cycle(suspects.into_iter(), find) else { return Ok(()) };
+        let in_cycle = |step: &Step| cycle.contains(step.op.key());
+        let step = txn.steps.iter().position(in_cycle).unwrap_or_default();
+        let key = txn.steps.get(step).map_or_else(|| cycle[0].clone(), |step| step.op.key().clone());
+        Err(Refused::Step { step, key, reason: Reason::Cycle(cycle) })
     }
 
     fn check_totals(&self, state: &State, plan: &Plan) -> Result<(), Refused> {
@@ -369,6 +420,17 @@ impl Writer {
         let died = plan.changes.iter().filter(|change| change.new.is_none()).count();
         if born > died && state.objects + born - died > self.limits.objects {
             return Err(Refused::Full { limit: "objects", max: self.limits.objects });
+        }
+        let size = |record: &Option<Arc<Record>>| record.as_ref().map_or(0, |record| record.size() as u64);
+        let (more, less) = plan
+            .changes
+            .iter()
+            .fold((0, 0), |(more, less), change| (more + size(&change.new), less + size(&change.old)));
+        if more > less && state.bytes + more - less > self.limits.bytes {
+            return Err(Refused::Full {
+                limit: "bytes",
+                max: usize::try_from(self.limits.bytes).unwrap_or(usize::MAX),
+            });
         }
         let kinds: HashSet<_> = plan.changes.iter().map(|change| change.key.kind()).collect();
         let new_kinds = kinds.into_iter().filter(|kind| !state.kinds.contains_key(*kind)).count();
@@ -441,7 +503,8 @@ fn next_generation(draft: &Draft, before: Option<&Content>) -> Result<Generation
     };
     let (current, differs) = (before.generation, before.spec != draft.spec);
     match draft.generation {
-        None => Ok(Generation(current.0 + u64::from(differs))),
+        None if differs => current.0.checked_add(1).map(Generation).ok_or(Reason::SameGeneration(current)),
+        None => Ok(current),
         Some(given) if given < current => Err(Reason::StaleGeneration { given, current }),
         Some(given) if given == current && differs => Err(Reason::SameGeneration(given)),
         Some(given) => Ok(given),

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use nimbus_core::{AgentId, Buckets, Digest, Kind, Position, PublisherId, Revision};
-use nimbus_store::{Cursor, Origin, Piece, Signal, Viewer, frame};
+use nimbus_store::{Cursor, Origin, Piece, Scope, Signal, Viewer, frame};
 use nimbus_wire::v1::{self, Mode, frame::Frame};
 use tokio::time::Instant;
 use tonic::Status;
@@ -64,6 +64,8 @@ impl Answer {
             Viewer::Agent { id, .. } => Some(id.clone()),
         };
         let resume = request.resume.as_ref();
+        let origins = resume.map_or(0, |resume| resume.origins.iter().map(|origin| origin.kinds.len().max(1)).sum());
+        inner.converter().at_most("origins", origins, inner.config.limits.origins)?;
         let offer = Offer::new(agent.clone(), resume)?;
         let signal = Signal::default();
         let session = inner.sessions.prepare(agent, signal.clone())?;
@@ -92,6 +94,16 @@ impl Answer {
             }
             Phase::Queued(offer, _) => self.compare(offer),
         }
+    }
+
+    /// Reads another scope from now on. Who still waits, waits for the new one.
+    pub(crate) fn rescope(&mut self, scope: Scope) {
+        if matches!(self.phase, Phase::Live) {
+            self.cursor.rescope(scope);
+            return;
+        }
+        self.cursor = self.inner.store.cursor(scope, self.session.signal.clone());
+        self.push(Piece::ScopeChanged(self.cursor.scope().hash()));
     }
 
     fn begin(&mut self, position: Option<Position>, mut offer: Offer, asked: &[String]) -> Result<(), Status> {

@@ -55,7 +55,7 @@ impl FrameStream {
                     continue;
                 }
                 Some(Order::Rescope(scope)) => {
-                    self.answer.cursor.rescope(scope);
+                    self.answer.rescope(scope);
                     continue;
                 }
                 None => {}

@@ -385,3 +385,52 @@ async fn one_transaction_is_one_batch_at_one_revision() {
     };
     assert_eq!((batch.events.len(), batch.revision), (50, 1));
 }
+
+/// A report that was sent again after a reconnect switched the scope back to what it had asked for.
+#[tokio::test(start_paused = true)]
+async fn a_report_that_was_taken_already_changes_nothing() {
+    let local = Local::start(config());
+    local.sync(2, 10).await;
+    let mut bus = local.bus().await;
+    let mut frames = bus.subscribe(agent("a")).await.unwrap().into_inner();
+    let Frame::Welcome(welcome) = frame(&mut frames).await.unwrap() else { panic!("no welcome") };
+    until_bookmark(&mut frames).await;
+    let report = |sequence, name: &str| {
+        let filter = Some(v1::Filter { names: vec![name.into()], ..Default::default() });
+        let rescope = Some(v1::Rescope { kinds: vec![KIND.into()], filter, ..Default::default() });
+        v1::ReportRequest { session: welcome.session, sequence, rescope, ..Default::default() }
+    };
+    for (sequence, name) in [(1, "o0"), (2, "o1"), (1, "o0")] {
+        let answer = bus.report_once(report(sequence, name)).await.unwrap().into_inner();
+        assert!(answer.sequence >= sequence);
+    }
+    until_bookmark(&mut frames).await;
+    local.put("o0", 20).await;
+    local.put("o1", 20).await;
+    let Frame::Batch(batch) = frame(&mut frames).await.unwrap() else { panic!("no batch") };
+    let Some(v1::event::Change::Put(put)) = &batch.events[0].change else { panic!("{batch:?}") };
+    assert_eq!((batch.events.len(), &*put.name), (1, "o1"));
+    let first = v1::ReportRequest { sequence: 0, ..report(1, "o0") };
+    assert_eq!(bus.report_once(first).await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+/// Who waited for a kind that nobody syncs, and then asked for another one, waited for ever.
+#[tokio::test(start_paused = true)]
+async fn who_waits_may_ask_for_something_else() {
+    let local = Local::start(config());
+    local.sync(1, 10).await;
+    let mut bus = local.bus().await;
+    let resume = Some(v1::Resume { root: vec![1; 16].into(), ..Default::default() });
+    let request = v1::SubscribeRequest { kinds: vec!["t.v1.Nobody".into()], resume, ..agent("a") };
+    let mut frames = bus.subscribe(request).await.unwrap().into_inner();
+    let Frame::Welcome(welcome) = frame(&mut frames).await.unwrap() else { panic!("no welcome") };
+    assert_eq!(welcome.mode(), Mode::Waiting);
+    let rescope = Some(v1::Rescope { kinds: vec![KIND.into()], ..Default::default() });
+    let report = v1::ReportRequest { session: welcome.session, sequence: 1, rescope, ..Default::default() };
+    bus.report_once(report).await.unwrap();
+    let notice = frame(&mut frames).await.unwrap();
+    let Frame::Notice(v1::Notice { notice: Some(Notice::ScopeChanged(_)) }) = notice else { panic!("{notice:?}") };
+    let Frame::Welcome(welcome) = frame(&mut frames).await.unwrap() else { panic!("no welcome") };
+    assert_eq!(welcome.mode(), Mode::Snapshot);
+    assert_eq!(until_bookmark(&mut frames).await.objects, 1);
+}

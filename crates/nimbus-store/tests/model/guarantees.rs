@@ -22,46 +22,46 @@ use nimbus_wire::v1::event::Change;
 
 use crate::{reader::decode, world::spec};
 
-fn kind() -> Kind {
+pub(crate) fn kind() -> Kind {
     Kind::new("test.v1.Alpha").unwrap()
 }
 
-fn key(name: &str) -> ObjectKey {
+pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::new(kind(), "", name).unwrap()
 }
 
-fn publisher() -> PublisherId {
+pub(crate) fn publisher() -> PublisherId {
     PublisherId::new("p0").unwrap()
 }
 
-fn agent(name: &str, labels: &[(&str, &str)]) -> Scope {
+pub(crate) fn agent(name: &str, labels: &[(&str, &str)]) -> Scope {
     let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let viewer = Viewer::Agent { id: AgentId::new(name).unwrap(), labels: Labels::new(&labels).unwrap() };
     Scope { kinds: None, filter: None, viewer }
 }
 
-fn named(names: &[&str]) -> Audience {
+pub(crate) fn named(names: &[&str]) -> Audience {
     Audience::Agents(Arc::new(names.iter().map(|name| AgentId::new(name).unwrap()).collect()))
 }
 
-fn draft(name: &str, first: u8, audience: Audience) -> Draft {
+pub(crate) fn draft(name: &str, first: u8, audience: Audience) -> Draft {
     let (uid, generation, labels, refs, owner) = (None, None, Labels::default(), Arc::default(), None);
     Draft { key: key(name), uid, generation, labels, refs, owner, audience, spec: spec(&kind(), first, 8) }
 }
 
-fn put(name: &str, first: u8, audience: Audience) -> Step {
+pub(crate) fn put(name: &str, first: u8, audience: Audience) -> Step {
     Op::Upsert(draft(name, first, audience)).into()
 }
 
-fn delete(name: &str) -> Step {
+pub(crate) fn delete(name: &str) -> Step {
     Op::Delete(key(name)).into()
 }
 
-fn txn(steps: Vec<Step>) -> Txn {
+pub(crate) fn txn(steps: Vec<Step>) -> Txn {
     Txn { publisher: publisher(), fence: 0, steps }
 }
 
-fn collection(change: impl FnOnce(&mut Config)) -> Collection {
+pub(crate) fn collection(change: impl FnOnce(&mut Config)) -> Collection {
     let mut config = Config { assume_complete: true, ..Config::new(Epoch(1)) };
     change(&mut config);
     Collection::new(config)

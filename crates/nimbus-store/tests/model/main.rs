@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a run says what it covered")]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+mod bounds;
 mod guarantees;
 mod model;
 mod reader;

@@ -49,7 +49,6 @@ pub(crate) struct Model {
     pub(crate) open: BTreeMap<PublisherId, OpenSync>,
     /// Publishers that announced a kind, and whether they finished.
     announced: BTreeMap<Kind, BTreeMap<PublisherId, bool>>,
-    complete: BTreeSet<Kind>,
     synced: BTreeSet<PublisherId>,
     /// The last life of every name that ever was, and when it ended.
     ended: BTreeMap<ObjectKey, (Uid, u64)>,
@@ -249,7 +248,6 @@ impl Model {
             fences: BTreeMap::new(),
             open: BTreeMap::new(),
             announced: BTreeMap::new(),
-            complete: BTreeSet::new(),
             synced: BTreeSet::new(),
             ended: BTreeMap::new(),
         }
@@ -289,7 +287,9 @@ impl Model {
         let synced =
             |origin: &Origin| self.announced.get(&origin.kind).and_then(|all| all.get(&origin.manager)) == Some(&true);
         (scope.kinds.is_some() || !known.is_empty())
-            && known.iter().all(|kind| self.complete.contains(kind))
+            && known
+                .iter()
+                .all(|kind| self.announced.get(kind).is_some_and(|all| all.values().all(|finished| *finished)))
             && origins.iter().all(synced)
     }
 
@@ -377,9 +377,6 @@ impl Model {
         for kind in &open.kinds {
             let publishers = self.announced.get_mut(kind).unwrap();
             publishers.insert(publisher.clone(), true);
-            if publishers.values().all(|finished| *finished) {
-                self.complete.insert(kind.clone());
-            }
         }
         self.synced.insert(publisher.clone());
         deleted
