@@ -63,9 +63,9 @@ impl Selector {
         self.0.is_empty()
     }
 
-    /// Pairs of which matching labels have at least one; `None` if the selector demands no particular pair.
-    pub fn pivot(&self) -> Option<Vec<Term>> {
-        self.0.iter().find_map(|requirement| match requirement {
+    /// Sets of pairs, of each of which matching labels have at least one. None, if no particular pair is demanded.
+    pub fn pivots(&self) -> impl Iterator<Item = Vec<Term>> {
+        self.0.iter().filter_map(|requirement| match requirement {
             Requirement::In(key, values) => Some(values.iter().map(|value| (key.clone(), value.clone())).collect()),
             _ => None,
         })

@@ -420,8 +420,8 @@ impl Reading {
     fn look(&mut self, store: &Collection) -> (Arc<State>, Vec<Arc<Sight>>) {
         for _ in 0..LOOKS {
             let state = store.state();
-            if self.shape != state.shape {
-                self.shape = state.shape;
+            if self.shape != state.selectors.shape() {
+                self.shape = state.selectors.shape();
                 let keys = FeedKey::parts(&self.scope, &state);
                 self.parts = keys.into_iter().map(|key| store.feeds().open(key)).collect();
             }
@@ -430,7 +430,7 @@ impl Reading {
             }
         }
         let state = store.state();
-        self.shape = state.shape;
+        self.shape = state.selectors.shape();
         let keys = FeedKey::parts(&self.scope, &state);
         self.parts = keys.into_iter().map(|key| store.feeds().open(key)).collect();
         let sights = self.parts.iter().map(|feed| Arc::new(feed.private_sight(&state))).collect();

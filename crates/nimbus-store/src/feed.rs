@@ -98,8 +98,8 @@ impl FeedKey {
         match &scope.viewer {
             Viewer::Observer => vec![part(Part::Observers)],
             Viewer::Agent { id, labels } => {
-                let matching = state.selectors.keys().filter(|selector| selector.matches(labels)).cloned();
-                vec![part(Part::Shared(matching.collect())), part(Part::Own(id.clone()))]
+                let matching = state.selectors.matching(labels).into();
+                vec![part(Part::Shared(matching)), part(Part::Own(id.clone()))]
             }
         }
     }

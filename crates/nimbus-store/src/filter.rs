@@ -140,7 +140,7 @@ impl Filter {
         if let Some(test) = self.fields.iter().find(|test| test.equal) {
             return Some(vec![Pivot::Field(test.path.clone(), test.value.clone())]);
         }
-        if let Some(terms) = self.selector.pivot() {
+        if let Some(terms) = self.selector.pivots().next() {
             return Some(terms.into_iter().map(|(key, value)| Pivot::Label(key, value)).collect());
         }
         (!self.namespaces.is_empty()).then(|| self.namespaces.iter().cloned().map(Pivot::Namespace).collect())

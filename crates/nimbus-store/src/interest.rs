@@ -196,8 +196,14 @@ impl Crowd {
                 into.extend(self.readers.get(labels).into_iter().flat_map(HashMap::values).cloned());
             }
         };
-        match selector.pivot() {
-            Some(terms) => terms.iter().filter_map(|term| self.by_term.get(term)).flatten().for_each(add),
+        // The rarest of the pairs that it demands: `arch=amd64,host=x` is one host, not the fleet.
+        let readers =
+            |terms: &Vec<Term>| terms.iter().filter_map(|term| self.by_term.get(term)).map(HashSet::len).sum::<usize>();
+        match selector.pivots().min_by_key(readers) {
+            Some(terms) => {
+                let sets: HashSet<_> = terms.iter().filter_map(|term| self.by_term.get(term)).flatten().collect();
+                sets.into_iter().for_each(add);
+            }
             None => self.readers.keys().for_each(&mut add),
         }
     }

@@ -19,6 +19,7 @@ mod publishers;
 mod record;
 mod refs;
 mod scope;
+mod selectors;
 mod state;
 mod txn;
 mod view;

@@ -3,12 +3,13 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use imbl::{OrdMap, OrdSet};
-use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision, Selector};
+use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision};
 
 use crate::{
     filter::{Filter, FilterIndex},
     record::Record,
     scope::{Origin, Scope},
+    selectors::Selectors,
     view::View,
 };
 
@@ -23,10 +24,7 @@ pub struct State {
     pub(crate) head: Revision,
     pub(crate) horizon: Revision,
     pub(crate) kinds: OrdMap<Kind, Arc<KindState>>,
-    /// How many lanes each selector has.
-    pub(crate) selectors: OrdMap<Selector, usize>,
-    /// Rises when a selector appears or disappears.
-    pub(crate) shape: u64,
+    pub(crate) selectors: Selectors,
     /// Publishers that have finished a sync in this epoch.
     pub(crate) synced: OrdSet<PublisherId>,
     pub(crate) objects: usize,
@@ -58,8 +56,7 @@ impl State {
             head: Revision::ZERO,
             horizon: Revision::ZERO,
             kinds: OrdMap::new(),
-            selectors: OrdMap::new(),
-            shape: 0,
+            selectors: Selectors::default(),
             synced: OrdSet::new(),
             objects: 0,
             bytes: 0,

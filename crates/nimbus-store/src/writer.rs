@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use nimbus_core::{Generation, Kind, LeafHasher, ObjectKey, PublisherId, Revision, Selector, Uid};
+use nimbus_core::{Generation, Kind, LeafHasher, ObjectKey, PublisherId, Revision, Uid};
 
 use crate::{
     filter::{Fields, Filter},
@@ -159,24 +159,14 @@ impl Writer {
         Arc::make_mut(state.kinds.entry(kind.clone()).or_insert_with(new))
     }
 
-    /// Takes note of selectors that have a lane now.
-    fn open_selectors(state: &mut State, selectors: Vec<Selector>) {
-        for selector in selectors {
-            *state.selectors.entry(selector).or_insert_with(|| {
-                state.shape += 1;
-                0
-            }) += 1;
-        }
-    }
-
     /// Adds the view of a filter to a kind that had none.
     pub(crate) fn install(&mut self, state: &mut State, kind: &Kind, filter: &Arc<Filter>, view: View) {
-        let opened = view.selectors().cloned().collect();
+        let opened: Vec<_> = view.selectors().cloned().collect();
         let of = self.kind(state, kind);
         of.index.insert(filter);
         view.iter(None).for_each(|record| of.hold(record.key(), filter));
         of.filtered.insert(filter.clone(), Arc::new(view));
-        Self::open_selectors(state, opened);
+        opened.into_iter().for_each(|selector| state.selectors.add(selector));
     }
 
     /// One subscriber more.
@@ -232,19 +222,8 @@ impl Writer {
                 let Some(view) = of.filtered.remove(&filter) else { continue };
                 of.index.remove(&filter);
                 view.iter(None).for_each(|record| of.let_go(record.key(), &filter));
-                view.selectors().for_each(|selector| Self::close_selector(state, selector));
+                view.selectors().for_each(|selector| state.selectors.remove(selector));
             }
-        }
-    }
-
-    /// Takes note that a view no longer has a lane for a selector.
-    pub(crate) fn close_selector(state: &mut State, selector: &Selector) {
-        let lanes = state.selectors.get(selector).copied().unwrap_or_default();
-        if lanes > 1 {
-            state.selectors.insert(selector.clone(), lanes - 1);
-        } else {
-            state.selectors.remove(selector);
-            state.shape += 1;
         }
     }
 
@@ -275,7 +254,7 @@ impl Writer {
         }
         let mut lanes = Vec::new();
         for (filter, effects) in all_effects {
-            Self::open_selectors(state, effects.opened);
+            effects.opened.into_iter().for_each(|selector| state.selectors.add(selector));
             let lane = |address| Touched { kind: key.kind().clone(), filter: filter.clone(), address };
             touched.extend(effects.touched.into_iter().map(lane));
             lanes.extend(effects.buried.into_iter().map(|address| (filter.clone(), address)));
@@ -305,7 +284,7 @@ impl Writer {
             if view.forget(address, &burial.key, burial.slot)
                 && let Address::Selector(selector) = address
             {
-                Self::close_selector(state, selector);
+                state.selectors.remove(selector);
             }
         }
     }

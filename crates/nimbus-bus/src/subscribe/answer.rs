@@ -186,6 +186,10 @@ impl Answer {
         if position.scope != self.cursor.scope().hash() {
             return Some("another scope".to_owned());
         }
+        if position.revision == Revision::ZERO {
+            // From here, the changes would be a snapshot that nobody admitted.
+            return Some("no revision was reached yet".to_owned());
+        }
         if position.revision > state.head() {
             return Some(format!("revision {} is above the newest, {}", position.revision, state.head()));
         }

@@ -24,7 +24,7 @@ fn check(text: &str, canonical: &str, matching: &[&str], others: &[&str]) {
     for set in others {
         assert!(!selector.matches(&labels(set)), "`{text}` does not match {set:?}");
     }
-    if let Some(terms) = selector.pivot() {
+    for terms in selector.pivots() {
         for set in matching {
             let set = labels(set);
             let has_one = terms.iter().any(|(key, value)| set.get(key) == Some(&**value));
