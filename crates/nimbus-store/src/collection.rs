@@ -16,13 +16,14 @@ use crate::{
     filter::{Fields, Filter, NoFields},
     interest::{Interest, Signal},
     limits::Limits,
+    plan::{Plan, check_kinds},
     publishers::{SyncId, SyncSummary},
     record::Record,
     scope::Scope,
     state::State,
     txn::{Committed, Draft, Effect, Op, Refused, Step, Txn},
     view::View,
-    writer::{Touched, Writer, deletes},
+    writer::{Touched, Writer},
 };
 
 /// How a collection is made.
@@ -131,7 +132,7 @@ impl Collection {
         let writer = self.0.writer.lock();
         writer.publishers.check_fence(&txn.publisher, txn.fence)?;
         let state = self.state();
-        let plan = writer.plan(&state, txn, state.head.next())?;
+        let plan = Plan::new(&writer.limits, &state, txn, state.head.next())?;
         let revision = if plan.changes.is_empty() { state.head } else { state.head.next() };
         Ok(Committed { revision, outcomes: plan.outcomes })
     }
@@ -144,7 +145,7 @@ impl Collection {
         let mut writer = self.0.writer.lock();
         writer.publishers.check_fence(publisher, fence)?;
         let mut state = State::clone(&self.state());
-        writer.check_kinds(&state, kinds.iter().filter(|kind| !state.kinds.contains_key(*kind)).count())?;
+        check_kinds(&writer.limits, &state, kinds.iter().filter(|kind| !state.kinds.contains_key(*kind)).count())?;
         writer.publishers.raise_fence(publisher, fence);
         for kind in &kinds {
             let kind = writer.kind(&mut state, kind);
@@ -201,10 +202,10 @@ impl Collection {
             .collect();
         open.summary.deleted = sweep.len() as u64;
         let revision = state.head.next();
-        let steps = std::mem::replace(&mut writer.limits.steps, usize::MAX);
-        let plan = writer.plan(&state, &deletes(id.publisher.clone(), open.fence, sweep), revision);
-        writer.limits.steps = steps;
-        let plan = plan.expect("a publisher may delete what is its own");
+        // However many there are, they go at once.
+        let limits = Limits { steps: usize::MAX, ..writer.limits.clone() };
+        let sweep = Txn::sweep(id.publisher.clone(), open.fence, sweep);
+        let plan = Plan::new(&limits, &state, &sweep, revision).expect("a publisher may delete what is its own");
         let mut touched = Vec::new();
         if !plan.changes.is_empty() {
             touched = writer.perform(&mut state, plan, revision);
@@ -321,7 +322,7 @@ impl Collection {
         if revision <= state.head || revision == Revision(u64::MAX) {
             return Err(Refused::NotAhead { given: revision, head: state.head });
         }
-        let plan = writer.plan(&state, txn, revision)?;
+        let plan = Plan::new(&writer.limits, &state, txn, revision)?;
         writer.publishers.raise_fence(&txn.publisher, txn.fence);
         writer.publishers.name(&txn.publisher, &txn.steps);
         let outcomes = plan.outcomes.clone();

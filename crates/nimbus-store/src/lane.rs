@@ -41,8 +41,12 @@ const KEEP_BUCKETS_FROM: usize = 512;
 
 impl Lane {
     pub(crate) fn new(address: &Address) -> Self {
+        Self::empty(*address == Address::Observers)
+    }
+
+    fn empty(observers: bool) -> Self {
         Self {
-            observers: *address == Address::Observers,
+            observers,
             live: OrdMap::new(),
             graves: OrdMap::new(),
             buried: OrdMap::new(),
@@ -104,16 +108,7 @@ impl Lane {
 
     /// The objects of this lane that pass a filter.
     pub(crate) fn narrowed(&self, passes: impl Fn(&Record) -> bool) -> Self {
-        let mut lane = Self {
-            observers: self.observers,
-            live: OrdMap::new(),
-            graves: OrdMap::new(),
-            buried: OrdMap::new(),
-            root: Digest::ZERO,
-            buckets: None,
-            bytes: 0,
-            last: Revision::ZERO,
-        };
+        let mut lane = Self::empty(self.observers);
         self.live.values().filter(|record| passes(record)).for_each(|record| lane.put(record));
         lane
     }

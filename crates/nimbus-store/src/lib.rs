@@ -15,6 +15,7 @@ mod group;
 mod interest;
 mod lane;
 mod limits;
+mod plan;
 mod publishers;
 mod record;
 mod refs;

@@ -256,3 +256,12 @@ impl From<Op> for Step {
         Self { op, precondition: Precondition::default(), take_over: false }
     }
 }
+
+// === impl Txn ===
+
+impl Txn {
+    /// Deletes what a publisher no longer names.
+    pub(crate) fn sweep(publisher: PublisherId, fence: u64, keys: Vec<ObjectKey>) -> Self {
+        Self { publisher, fence, steps: keys.into_iter().map(|key| Op::Delete(key).into()).collect() }
+    }
+}

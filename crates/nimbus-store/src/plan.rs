@@ -1,0 +1,289 @@
+//! What a transaction would do, or why it must not: decided as a whole, before anything changes.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use nimbus_core::{Audience, Generation, LeafHasher, ObjectKey, Revision, Uid};
+
+use crate::{
+    limits::Limits,
+    record::{Content, Record, Slot},
+    refs,
+    state::State,
+    txn::{Draft, Effect, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn},
+};
+
+/// A change of one object that will happen.
+pub(crate) struct Change {
+    pub(crate) key: ObjectKey,
+    pub(crate) old: Option<Arc<Record>>,
+    pub(crate) new: Option<Arc<Record>>,
+    pub(crate) slot: Slot,
+}
+
+/// A transaction that can happen.
+pub(crate) struct Plan {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// Decides what a transaction would do to a state.
+struct Planner<'a> {
+    limits: &'a Limits,
+    state: &'a State,
+    txn: &'a Txn,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Decides what a transaction would do at `revision`, or why it must not.
+    pub(crate) fn new(limits: &Limits, state: &State, txn: &Txn, revision: Revision) -> Result<Self, Refused> {
+        let planner = Planner { limits, state, txn };
+        if txn.steps.len() > limits.steps {
+            return Err(Refused::Full { limit: "ops", max: limits.steps });
+        }
+        let mut plan = Self { changes: Vec::new(), outcomes: Vec::with_capacity(txn.steps.len()) };
+        let mut seen = HashSet::with_capacity(txn.steps.len());
+        for (at, step) in txn.steps.iter().enumerate() {
+            let key = step.op.key();
+            let refuse = |reason| Refused::Step { step: at, key: key.clone(), reason };
+            if !seen.insert(key) {
+                return Err(refuse(Reason::Twice));
+            }
+            let old = state.get(key);
+            step.precondition.check(old.map(|old| &**old)).map_err(refuse)?;
+            let seq = u32::try_from(plan.changes.len()).expect("steps are limited");
+            let slot = Slot { revision, seq };
+            let decision = match &step.op {
+                Op::Upsert(draft) => planner.upsert(step, draft, old, slot),
+                Op::Delete(_) => planner.delete(step, old, slot),
+                Op::Status(draft) => planner.set_status(draft, old, slot),
+            };
+            let (change, outcome) = decision.map_err(refuse)?;
+            plan.changes.extend(change);
+            plan.outcomes.push(outcome);
+        }
+        planner.check_cycles(&plan)?;
+        planner.check_totals(&plan)?;
+        Ok(plan)
+    }
+}
+
+// === impl Planner ===
+
+impl Planner<'_> {
+    fn upsert(
+        &self,
+        step: &Step,
+        draft: &Draft,
+        old: Option<&Arc<Record>>,
+        slot: Slot,
+    ) -> Result<(Option<Change>, Outcome), Reason> {
+        self.check_draft(draft)?;
+        let before = old.map(|old| old.content());
+        let uid = draft.uid.clone().or_else(|| before.as_ref().map(|before| before.uid.clone()));
+        let uid = uid.unwrap_or_else(|| derive_uid(self.state, &draft.key));
+        let same_life = before.as_ref().filter(|before| before.uid == uid);
+        let content = Content {
+            key: draft.key.clone(),
+            uid,
+            generation: next_generation(draft, same_life)?,
+            labels: draft.labels.clone(),
+            refs: draft.refs.clone(),
+            owner: draft.owner.clone(),
+            manager: self.txn.publisher.clone(),
+            audience: draft.audience.clone(),
+            spec: draft.spec.clone(),
+            status: same_life.map_or_else(Bytes::new, |before| before.status.clone()),
+            observed: same_life.map_or(Generation(0), |before| before.observed),
+        };
+        let Some((old, before)) = old.zip(before.as_ref()) else {
+            return self.put(None, content, slot, Effect::Created);
+        };
+        let foreign = before.manager != self.txn.publisher && !step.take_over;
+        let same = Content { manager: before.manager.clone(), ..content.clone() } == *before;
+        if same && (foreign || before.manager == content.manager) {
+            return Ok((None, Outcome::of(old, Effect::Unchanged)));
+        }
+        if foreign {
+            return Err(Reason::Foreign(before.manager.clone()));
+        }
+        let effect = if same_life.is_some() { Effect::Updated } else { Effect::Created };
+        self.put(Some(old), content, slot, effect)
+    }
+
+    fn set_status(
+        &self,
+        draft: &StatusDraft,
+        old: Option<&Arc<Record>>,
+        slot: Slot,
+    ) -> Result<(Option<Change>, Outcome), Reason> {
+        let old = old.ok_or(Reason::NoSuchObject)?;
+        let before = old.content();
+        if draft.observed > before.generation {
+            return Err(Reason::ObservedAhead { observed: draft.observed, current: before.generation });
+        }
+        if before.status == draft.status && before.observed == draft.observed {
+            return Ok((None, Outcome::of(old, Effect::Unchanged)));
+        }
+        let content = Content { status: draft.status.clone(), observed: draft.observed, ..before };
+        self.put(Some(old), content, slot, Effect::Updated)
+    }
+
+    fn put(
+        &self,
+        old: Option<&Arc<Record>>,
+        content: Content,
+        slot: Slot,
+        effect: Effect,
+    ) -> Result<(Option<Change>, Outcome), Reason> {
+        let new = Arc::new(Record::new(content, slot));
+        at_most("object_bytes", new.size(), self.limits.object_bytes)?;
+        let outcome = Outcome::of(&new, effect);
+        Ok((Some(Change { key: new.key().clone(), old: old.cloned(), new: Some(new), slot }), outcome))
+    }
+
+    fn check_draft(&self, draft: &Draft) -> Result<(), Reason> {
+        at_most("labels", draft.labels.len(), self.limits.labels)?;
+        at_most("refs", draft.refs.len(), self.limits.refs)?;
+        if let Audience::Agents(ids) = &draft.audience {
+            at_most("named_agents", ids.len(), self.limits.named_agents)?;
+        }
+        Ok(())
+    }
+
+    fn check_cycles(&self, plan: &Plan) -> Result<(), Refused> {
+        // Without a new reference there is no new cycle.
+        let gains = |change: &&Change| {
+            let new = change.new.iter().flat_map(|new| new.needs());
+            let old: HashSet<_> = change.old.iter().flat_map(|old| old.needs()).collect();
+            new.into_iter().any(|to| !old.contains(to))
+        };
+        let suspects: Vec<_> = plan.changes.iter().filter(gains).map(|change| &change.key).collect();
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let overlay: HashMap<_, _> = plan.changes.iter().map(|change| (&change.key, change.new.as_ref())).collect();
+        let find = |key: &ObjectKey| match overlay.get(key) {
+            Some(new) => *new,
+            None => self.state.get(key),
+        };
+        let Some(cycle) = refs::find_cycle(suspects.into_iter(), find) else { return Ok(()) };
+        let in_cycle = |step: &Step| cycle.contains(step.op.key());
+        let step = self.txn.steps.iter().position(in_cycle).unwrap_or_default();
+        let key = self.txn.steps.get(step).map_or_else(|| cycle[0].clone(), |step| step.op.key().clone());
+        Err(Refused::Step { step, key, reason: Reason::Cycle(cycle) })
+    }
+
+    fn check_totals(&self, plan: &Plan) -> Result<(), Refused> {
+        let born = plan.changes.iter().filter(|change| change.old.is_none()).count();
+        let died = plan.changes.iter().filter(|change| change.new.is_none()).count();
+        if born > died && self.state.objects + born - died > self.limits.objects {
+            return Err(Refused::Full { limit: "objects", max: self.limits.objects });
+        }
+        let size = |record: &Option<Arc<Record>>| record.as_ref().map_or(0, |record| record.size() as u64);
+        let (more, less) = plan
+            .changes
+            .iter()
+            .fold((0, 0), |(more, less), change| (more + size(&change.new), less + size(&change.old)));
+        if more > less && self.state.bytes + more - less > self.limits.bytes {
+            return Err(Refused::Full {
+                limit: "bytes",
+                max: usize::try_from(self.limits.bytes).unwrap_or(usize::MAX),
+            });
+        }
+        let kinds: HashSet<_> = plan.changes.iter().map(|change| change.key.kind()).collect();
+        let new_kinds = kinds.into_iter().filter(|kind| !self.state.kinds.contains_key(*kind)).count();
+        check_kinds(self.limits, self.state, new_kinds)
+    }
+
+    fn delete(&self, step: &Step, old: Option<&Arc<Record>>, slot: Slot) -> Result<(Option<Change>, Outcome), Reason> {
+        let Some(old) = old else {
+            let revision = Revision::ZERO;
+            return Ok((None, Outcome { effect: Effect::Absent, uid: None, generation: Generation(0), revision }));
+        };
+        if *old.manager() != self.txn.publisher && !step.take_over {
+            return Err(Reason::Foreign(old.manager().clone()));
+        }
+        let outcome = Outcome { revision: slot.revision, ..Outcome::of(old, Effect::Deleted) };
+        Ok((Some(Change { key: old.key().clone(), old: Some(old.clone()), new: None, slot }), outcome))
+    }
+}
+
+// === impl Precondition ===
+
+impl Precondition {
+    fn check(&self, old: Option<&Record>) -> Result<(), Reason> {
+        let fail = |field, expected: String, found: Option<String>| {
+            let found = found.unwrap_or_else(|| "no object".to_owned());
+            Err(Reason::Precondition { field, expected, found })
+        };
+        if self.absent && old.is_some() {
+            return fail("object", "absent".to_owned(), Some("present".to_owned()));
+        }
+        if let Some(uid) = &self.uid
+            && old.map(Record::uid) != Some(uid)
+        {
+            return fail("uid", uid.to_string(), old.map(|old| old.uid().to_string()));
+        }
+        if let Some(revision) = self.revision
+            && old.map(Record::revision) != Some(revision)
+        {
+            return fail("revision", revision.to_string(), old.map(|old| old.revision().to_string()));
+        }
+        if let Some(generation) = self.generation
+            && old.map(Record::generation) != Some(generation)
+        {
+            return fail("generation", generation.to_string(), old.map(|old| old.generation().to_string()));
+        }
+        Ok(())
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn of(record: &Record, effect: Effect) -> Self {
+        let (uid, generation, revision) = (record.uid().clone(), record.generation(), record.revision());
+        Self { effect, uid: Some(uid), generation, revision }
+    }
+}
+
+/// The generation of a spec: the publisher's, if it says one, else one more than before whenever the spec differs.
+fn next_generation(draft: &Draft, before: Option<&Content>) -> Result<Generation, Reason> {
+    let Some(before) = before else {
+        return Ok(draft.generation.unwrap_or(Generation(1)));
+    };
+    let (current, differs) = (before.generation, before.spec != draft.spec);
+    match draft.generation {
+        None if differs => current.0.checked_add(1).map(Generation).ok_or(Reason::SameGeneration(current)),
+        None => Ok(current),
+        Some(given) if given < current => Err(Reason::StaleGeneration { given, current }),
+        Some(given) if given == current && differs => Err(Reason::SameGeneration(given)),
+        Some(given) => Ok(given),
+    }
+}
+
+/// A uid for a publisher that gives none: the same after a restart of the bus, another one after a delete.
+fn derive_uid(state: &State, key: &ObjectKey) -> Uid {
+    let before = state.kind(key.kind()).and_then(|kind| kind.all.last_uid(key));
+    let mut hasher = LeafHasher::new(key);
+    hasher.part(before.as_ref().map_or("", |uid| uid.as_str()).as_bytes());
+    Uid::new(&hasher.finish().to_string()).expect("hex digits are a name")
+}
+
+fn at_most(limit: &'static str, size: usize, max: usize) -> Result<(), Reason> {
+    if size > max { Err(Reason::TooLarge { limit, size, max }) } else { Ok(()) }
+}
+
+/// There is room for so many new kinds.
+pub(crate) fn check_kinds(limits: &Limits, state: &State, new_kinds: usize) -> Result<(), Refused> {
+    if new_kinds > 0 && state.kinds.len() + new_kinds > limits.kinds {
+        return Err(Refused::Full { limit: "kinds", max: limits.kinds });
+    }
+    Ok(())
+}
