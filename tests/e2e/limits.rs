@@ -51,6 +51,10 @@ async fn objects_and_kinds_are_limited() {
     let exceed = async |world: &mut World| publish(world, demo::policy("fourth", "a", 1)).await;
     check("objects", set, exceed, Code::ResourceExhausted, &["objects are limited to 3"]).await;
 
+    let set = |limits: &mut Limits| limits.store.bytes = 5_000;
+    let exceed = async |world: &mut World| publish(world, demo::policy("large", &"z".repeat(5_000), 1)).await;
+    check("bytes", set, exceed, Code::ResourceExhausted, &["bytes are limited to 5000"]).await;
+
     let other = || v1::Object { spec: Some(demo::pack("demo.v1.Other", Vec::new())), ..demo::policy("x", "a", 1) };
     let set = |limits: &mut Limits| limits.store.kinds = 1;
     let exceed = async |world: &mut World| publish(world, other()).await;
@@ -124,6 +128,18 @@ async fn what_one_request_may_have_is_limited() {
             .await
     };
     check("agent_labels", set, exceed, Code::ResourceExhausted, &["agent_labels: 3, at most 2 allowed"]).await;
+
+    let set = |limits: &mut Limits| limits.origins = 2;
+    let exceed = async |world: &mut World| {
+        let kinds = ["a.A", "a.B", "a.C"].map(str::to_owned).into();
+        let origins = vec![v1::Origin { manager: "somebody".to_owned(), kinds }];
+        let resume = Some(v1::Resume { origins, ..v1::Resume::default() });
+        world
+            .reader
+            .subscribe(v1::SubscribeRequest { resume, ..v1::SubscribeRequest::default() })
+            .await
+    };
+    check("origins", set, exceed, Code::ResourceExhausted, &["origins: 3, at most 2 allowed"]).await;
 
     let set = |limits: &mut Limits| limits.message_bytes = 5_000;
     let exceed = async |world: &mut World| publish(world, demo::policy("x", &"z".repeat(6_000), 1)).await;
