@@ -55,6 +55,10 @@ async fn objects_and_kinds_are_limited() {
     let exceed = async |world: &mut World| publish(world, demo::policy("large", &"z".repeat(5_000), 1)).await;
     check("bytes", set, exceed, Code::ResourceExhausted, &["bytes are limited to 5000"]).await;
 
+    let set = |limits: &mut Limits| limits.publishers = 1;
+    let exceed = async |world: &mut World| publish(world, demo::policy("x", "a", 1)).await;
+    check("publishers", set, exceed, Code::ResourceExhausted, &["publishers are limited to 1"]).await;
+
     let other = || v1::Object { spec: Some(demo::pack("demo.v1.Other", Vec::new())), ..demo::policy("x", "a", 1) };
     let set = |limits: &mut Limits| limits.store.kinds = 1;
     let exceed = async |world: &mut World| publish(world, other()).await;

@@ -37,6 +37,8 @@ pub struct Limits {
     pub schemas: SchemaLimits,
     /// Subscriptions at the same time.
     pub sessions: usize,
+    /// Publishers, by name. They are controllers, a few for each kind: more is somebody making up names.
+    pub publishers: usize,
     /// Bytes of one request.
     pub message_bytes: usize,
     /// Bytes of one frame, except where one object is larger.
@@ -95,6 +97,7 @@ impl Default for Limits {
             store: nimbus_store::Limits::default(),
             schemas: SchemaLimits::default(),
             sessions: 50_000,
+            publishers: 10_000,
             message_bytes: 4 << 20,
             frame_bytes: 256 << 10,
             request_kinds: 1_000,
@@ -129,6 +132,7 @@ impl Limits {
             ("tombstones", store.tombstones),
             ("idle_filters", store.idle_filters),
             ("sessions", self.sessions),
+            ("publishers", self.publishers),
             ("message_bytes", self.message_bytes),
             ("frame_bytes", self.frame_bytes),
             ("request_kinds", self.request_kinds),

@@ -43,9 +43,6 @@ pub(crate) struct SchemaFields(pub(crate) Schemas);
 /// In the health service: whether every kind that the bus knows is complete.
 pub(crate) const READY: &str = "nimbus.ready";
 
-/// Publishers are controllers: a few for each kind. More is somebody making up names.
-const MAX_PUBLISHERS: usize = 10_000;
-
 /// A bookmark is sent to every agent again and again; it names this many publishers at most, the most silent ones.
 const BOOKMARK_PUBLISHERS: usize = 16;
 
@@ -85,9 +82,10 @@ impl Inner {
 
     /// Refuses a publisher of a new name if there are too many.
     pub(crate) fn check_publisher(&self, publisher: &PublisherId) -> Result<(), Status> {
-        if !self.heard.contains_key(publisher) && self.heard.len() >= MAX_PUBLISHERS {
+        let max = self.config.limits.publishers;
+        if !self.heard.contains_key(publisher) && self.heard.len() >= max {
             self.metrics.refuse("publishers");
-            return Err(fault::full("publishers", format!("publishers are limited to {MAX_PUBLISHERS}")));
+            return Err(fault::full("publishers", format!("publishers are limited to {max}")));
         }
         Ok(())
     }

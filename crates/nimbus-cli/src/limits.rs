@@ -38,6 +38,7 @@ limits! {
     max_tombstones: usize, "Ends of objects that are remembered, for those who come back" => store.tombstones;
     max_idle_filters: usize, "Objects kept up to date for filters that nobody is subscribed with" => store.idle_filters;
     max_sessions: usize, "Subscriptions at the same time" => sessions;
+    max_publishers: usize, "Publishers, by name" => publishers;
     max_message_bytes: usize, "Bytes of one request" => message_bytes;
     max_frame_bytes: usize, "Bytes of one frame" => frame_bytes;
     max_request_kinds: usize, "Kinds named in one request" => request_kinds;
