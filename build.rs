@@ -4,7 +4,8 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 3] = ["nimbus/v1/object.proto", "nimbus/v1/bus.proto", "nimbus/v1/publisher.proto"];
+const FILES: [&str; 4] =
+    ["nimbus/v1/object.proto", "nimbus/v1/bus.proto", "nimbus/v1/publisher.proto", "nimbus/v1/fleet.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");

@@ -133,3 +133,31 @@ fn a_default_build_needs_no_protoc_and_nothing_heavy() {
     let unwanted: Vec<_> = NOT_BY_DEFAULT.iter().filter(|name| names.contains(*name)).collect();
     assert!(unwanted.is_empty(), "default members need {unwanted:?}: keep that in a crate outside default-members");
 }
+
+/// The parts that decide what should be true. A machine that only makes it true has no use for them.
+const CONTROLLER_STACK: [&str; 5] = ["nimbus-store", "nimbus-bus", "ctkit", "nimbus-etcd", "nimbus-kube"];
+
+/// Long enough for a handler, its arguments and an explanation.
+const MAX_AGENT_LINES: usize = 80;
+
+#[test]
+fn an_agent_does_not_compile_the_controller_stack() {
+    for agent in ["nimbus-agent", "file-agent", "sim-agent"] {
+        let tree =
+            cargo(&["tree", "--frozen", "-p", agent, "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
+        let names: BTreeSet<_> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert!(names.contains(agent), "cargo tree does not list {agent}");
+        let unwanted: Vec<_> = CONTROLLER_STACK.iter().filter(|name| names.contains(*name)).collect();
+        assert!(unwanted.is_empty(), "{agent} needs {unwanted:?}");
+    }
+}
+
+#[test]
+fn an_agent_with_one_handler_is_under_80_lines() {
+    for file in
+        ["crates/nimbus-agent/examples/motd.rs", "agents/file-agent/src/main.rs", "agents/sim-agent/src/main.rs"]
+    {
+        let lines = std::fs::read_to_string(tree::root().join(file)).unwrap().lines().count();
+        assert!(lines < MAX_AGENT_LINES, "{file} has {lines} lines");
+    }
+}

@@ -1,6 +1,7 @@
 //! Values of every message of the contract, with nothing in them at its default.
 
 mod bus;
+mod fleet;
 mod object;
 mod publisher;
 
@@ -13,7 +14,10 @@ use crate::golden::Case;
 
 /// Every sample, by the file of the contract that its message is in.
 pub(crate) fn all() -> Vec<Case> {
-    [object::cases(), bus::cases(), publisher::cases()].into_iter().flatten().collect()
+    [object::cases(), bus::cases(), publisher::cases(), fleet::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn strings<const N: usize>(values: [&str; N]) -> Vec<String> {

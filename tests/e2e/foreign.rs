@@ -23,7 +23,8 @@ fn python(scenario: &str) {
     assert!(out.lines().any(|line| line.starts_with("ok: ")), "{scenario} has seen nothing:\n{out}\n{complaint}");
 }
 
-fn interpreter() -> PathBuf {
+/// Python, with what the tests need.
+pub(crate) fn interpreter() -> PathBuf {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/venv/bin/python");
     let interpreter = env::var_os("NIMBUS_PYTHON").map_or(installed, PathBuf::from);
     let missing = "Python with grpcio is missing";

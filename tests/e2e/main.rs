@@ -2,17 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+mod agent_faults;
 mod bad_bytes;
 mod bad_input;
 mod bad_order;
 mod command;
 mod demo;
+mod file_agent;
 mod foreign;
 mod grpcurl;
 mod honest;
 mod limits;
 mod local;
 mod many_sessions;
+mod nginx;
+mod python_agent;
 mod raw;
 mod server;
 mod wait;

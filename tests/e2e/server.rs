@@ -27,8 +27,13 @@ pub(crate) fn binary() -> PathBuf {
 impl Server {
     /// Starts a bus on any free port.
     pub(crate) fn start(flags: &[&str]) -> Self {
+        Self::start_on("127.0.0.1:0", flags)
+    }
+
+    /// Starts a bus there: where another one was, if it is to be found by those who knew that one.
+    pub(crate) fn start_on(listen: &str, flags: &[&str]) -> Self {
         let mut process = Command::new(binary())
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", listen])
             .args(flags)
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())
@@ -42,6 +47,12 @@ impl Server {
         let server = Self { process, address: address.clone().unwrap_or_default() };
         assert!(read.is_ok() && address.is_some(), "the first line of output is {line:?}");
         server
+    }
+
+    /// Sends it a signal, by the name that `kill` knows it under.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status();
+        assert!(status.unwrap().success());
     }
 }
 

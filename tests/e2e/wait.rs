@@ -2,7 +2,8 @@
 
 use std::{future::Future, time::Duration};
 
-const GUARD: Duration = Duration::from_secs(60);
+/// Nothing takes as long.
+pub(crate) const GUARD: Duration = Duration::from_secs(60);
 
 /// Waits for something that is going to happen.
 pub(crate) async fn for_it<T>(what: &str, future: impl Future<Output = T>) -> T {

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use hyper::{body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use nimbus_wire::v1::{bus_client::BusClient, publisher_client::PublisherClient};
+use nimbus_wire::v1::{bus_client::BusClient, fleet_client::FleetClient, publisher_client::PublisherClient};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -75,6 +75,10 @@ impl Connection {
 
     pub(crate) fn publisher(&self) -> PublisherClient<Link> {
         PublisherClient::with_origin(self.link.clone(), self.origin.clone()).max_decoding_message_size(usize::MAX)
+    }
+
+    pub(crate) fn fleet(&self) -> FleetClient<Link> {
+        FleetClient::with_origin(self.link.clone(), self.origin.clone()).max_decoding_message_size(usize::MAX)
     }
 }
 

@@ -1,18 +1,24 @@
 //! Measures a bus: its memory, its CPU and its bytes on the wire, with one TCP connection for each subscriber.
 //!
 //! The bus is the real command, `nimbus serve`, in a process of its own; it is taken from the directory of this program,
-//! so build both: `cargo build --release -p nimbus-cli -p nimbus-bench`.
+//! so build both: `cargo build --release -p nimbus-cli -p nimbus-bench`. For `fleet`, so are the agents: `-p sim-agent`.
 
 mod client;
+mod fleet;
 mod held;
 mod objects;
+mod operator;
+mod propagation;
 mod publisher;
 mod report;
 mod restart;
 mod server;
+mod session;
+mod simulation;
 mod stall;
 mod subscriber;
 mod targeted;
+mod usage;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -41,6 +47,10 @@ enum Command {
     Restart(restart::Arguments),
     /// What a publish to one agent costs among a few and among many.
     Targeted(targeted::Arguments),
+    /// What each of many real agents costs, how fast a change reaches all of them, and what their reports cost.
+    Fleet(fleet::Arguments),
+    /// What it costs to ask how far an object has come, and that nothing is kept for each pair of agent and object.
+    Propagation(propagation::Arguments),
 }
 
 // One thread: the bus has the other core to itself, and its CPU is what is measured.
@@ -77,6 +87,8 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
         Command::Stall(arguments) => ("stall", arguments.subscribers()),
         Command::Restart(arguments) => ("restart", arguments.subscribers()),
         Command::Targeted(arguments) => ("targeted", arguments.subscribers()),
+        Command::Fleet(arguments) => ("fleet", arguments.subscribers()),
+        Command::Propagation(arguments) => ("propagation", arguments.subscribers()),
     };
     client::check_connections(subscribers)?;
     let mut report = Report::begin(name, json.as_deref())?;
@@ -84,6 +96,8 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
         Command::Stall(arguments) => stall::run(arguments, &mut report).await?,
         Command::Restart(arguments) => restart::run(arguments, &mut report).await?,
         Command::Targeted(arguments) => targeted::run(arguments, &mut report).await?,
+        Command::Fleet(arguments) => fleet::run(arguments, &mut report).await?,
+        Command::Propagation(arguments) => propagation::run(arguments, &mut report).await?,
     }
     report.finish()
 }

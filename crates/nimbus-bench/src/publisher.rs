@@ -24,13 +24,12 @@ impl Publisher {
         Connection::open(address).await.context("the publisher cannot connect").map(Self)
     }
 
-    /// Makes these objects all that there is.
-    pub(crate) async fn sync(&self, objects: impl Iterator<Item = v1::Object> + Send + 'static) -> anyhow::Result<()> {
+    /// Makes these objects all that there is, and returns the revision at which they are.
+    pub(crate) async fn sync(&self, objects: impl Iterator<Item = v1::Object> + Send + 'static) -> anyhow::Result<u64> {
         let objects: Vec<_> = objects.collect();
         let items: Vec<_> = items(&objects).collect();
         let steps = std::iter::once(begin()).chain(items).chain(std::iter::once(end()));
-        self.sync_steps(tokio_stream::iter(steps)).await?;
-        Ok(())
+        Ok(self.sync_steps(tokio_stream::iter(steps)).await?.revision)
     }
 
     /// Sends the steps of a sync as they come.

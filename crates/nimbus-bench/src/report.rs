@@ -102,9 +102,14 @@ impl Report {
 
 /// The middle of some figures.
 pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    percentile(figures, 50)
+}
+
+/// The figure that so many in a hundred are below.
+pub(crate) fn percentile(figures: impl IntoIterator<Item = f64>, percent: usize) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+    figures.get(figures.len() * percent / 100).copied().unwrap_or(f64::NAN)
 }
 
 /// Says why there are no results.

@@ -1,12 +1,15 @@
 //! The bus under test, in a process of its own.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, bail};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, ChildStdout, Command},
+    time::Instant,
 };
+
+use crate::usage::Usage;
 
 /// A bus in a process of its own; it dies with this value.
 #[derive(Debug)]
@@ -16,15 +19,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// What a process has used so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Usage {
-    /// Memory now, and at its highest.
-    pub(crate) rss_kib: u64,
-    pub(crate) peak_kib: u64,
-    /// In user and kernel mode together.
-    pub(crate) cpu: Duration,
-}
+/// How long the bus is watched when nobody asks for anything: every agent is sent a bookmark in this time.
+const IDLE: Duration = Duration::from_secs(15);
 
 /// Memory is steady when it moves by less than this in half a second.
 const STEADY_KIB: u64 = 64;
@@ -73,13 +69,19 @@ impl Server {
 
     /// What it has used so far.
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
-        let pid = self.process.id().context("the bus has ended")?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        Ok(Usage { rss_kib: kib(&status, "VmRSS:")?, peak_kib: kib(&status, "VmHWM:")?, cpu: cpu(&stat)? })
+        Usage::of(self.process.id().context("the bus has ended")?)
     }
 
-    /// The same, once memory no longer moves.
+    /// CPU that it uses when nobody asks for anything, as a part of one core: pings and bookmarks.
+    ///
+    /// Whatever takes long, because the machine is busy, has as much of it in its CPU.
+    pub(crate) async fn idle(&self) -> anyhow::Result<f64> {
+        let (before, began) = (self.usage()?, Instant::now());
+        tokio::time::sleep(IDLE).await;
+        Ok((self.usage()?.cpu - before.cpu).as_secs_f64() / began.elapsed().as_secs_f64())
+    }
+
+    /// What it has used so far, once memory no longer moves.
     pub(crate) async fn steady_usage(&self) -> anyhow::Result<Usage> {
         let mut before = self.usage()?;
         for _ in 0..STEADY_LOOKS {
@@ -92,20 +94,4 @@ impl Server {
         }
         Ok(before)
     }
-}
-
-/// A line of `/proc/PID/status`, such as `VmRSS:     1234 kB`.
-fn kib(status: &str, name: &str) -> anyhow::Result<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.with_context(|| format!("/proc/PID/status has no {name}"))?.parse()?)
-}
-
-/// Fields 14 and 15 of `/proc/PID/stat`, counted after the name, which may have spaces in it.
-fn cpu(stat: &str) -> anyhow::Result<Duration> {
-    let (_, fields) = stat.rsplit_once(") ").context("/proc/PID/stat has no name")?;
-    let mut times = fields.split(' ').skip(11).map(str::parse::<u64>);
-    let mut next = || times.next().context("/proc/PID/stat is too short");
-    let ticks = next()?? + next()??;
-    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }

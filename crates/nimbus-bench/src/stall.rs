@@ -15,8 +15,9 @@ use crate::{
     objects::{agent, name, object},
     publisher::Publisher,
     report::{Report, Row, median},
-    server::{Server, Usage},
+    server::Server,
     subscriber::Subscriber,
+    usage::Usage,
 };
 
 /// What is measured.

@@ -33,7 +33,7 @@ const ATTEMPTS: usize = 60;
 const LATER: Duration = Duration::from_secs(1);
 
 /// Subscribers that connect at the same time in the beginning: more would only be told to wait for their turn.
-const CONNECTING: usize = 32;
+pub(crate) const CONNECTING: usize = 32;
 
 /// A subscriber that finds nobody listening tries again after this long.
 const RECONNECT: Duration = Duration::from_millis(10);
@@ -49,16 +49,8 @@ const PAGE: u32 = 1_000;
 impl Subscriber {
     /// Connects and subscribes; if `credit` is not 0, it is granted and kept up with reports.
     pub(crate) async fn open(address: SocketAddr, agent: String, credit: u64) -> anyhow::Result<Self> {
-        let held = Held::default();
-        for _ in 0..ATTEMPTS {
-            let connection = Connection::open(address).await?;
-            match subscribe(&connection, &agent, credit, &held).await {
-                Ok(frames) => return Ok(Self::new(connection, frames, agent, credit, held)),
-                Err(status) if is_later(&status) => tokio::time::sleep(LATER).await,
-                Err(status) => return Err(status).context("the subscription was refused"),
-            }
-        }
-        bail!("the bus did not take the subscription in {ATTEMPTS} attempts")
+        let (connection, frames) = connect(address, &agent, credit, None).await?;
+        Ok(Self::new(connection, frames, agent, credit, Held::default()))
     }
 
     /// Connects and subscribes as the agents `0..count`, and reads until they have everything.
@@ -84,7 +76,7 @@ impl Subscriber {
         loop {
             // A bus that is being killed may still take the connection: then the call fails, and is made again.
             if let Ok(connection) = Connection::open(address).await
-                && let Ok(frames) = subscribe(&connection, &agent, credit, &held).await
+                && let Ok(frames) = subscribe(&connection, &agent, credit, held.resume()).await
             {
                 return Self::new(connection, frames, agent, credit, held);
             }
@@ -141,13 +133,31 @@ impl Subscriber {
     }
 }
 
+/// Connects and subscribes, as often as it takes.
+pub(crate) async fn connect(
+    address: SocketAddr,
+    agent: &str,
+    credit: u64,
+    resume: Option<&v1::Resume>,
+) -> anyhow::Result<(Connection, Streaming<v1::Frame>)> {
+    for _ in 0..ATTEMPTS {
+        let connection = Connection::open(address).await?;
+        match subscribe(&connection, agent, credit, resume.cloned()).await {
+            Ok(frames) => return Ok((connection, frames)),
+            Err(status) if is_later(&status) => tokio::time::sleep(LATER).await,
+            Err(status) => return Err(status).context("the subscription was refused"),
+        }
+    }
+    bail!("the bus did not take the subscription in {ATTEMPTS} attempts")
+}
+
 async fn subscribe(
     connection: &Connection,
     agent: &str,
     credit_bytes: u64,
-    held: &Held,
+    resume: Option<v1::Resume>,
 ) -> Result<Streaming<v1::Frame>, Status> {
-    let (kinds, agent, resume) = (vec![KIND.to_owned()], agent.to_owned(), held.resume());
+    let (kinds, agent) = (vec![KIND.to_owned()], agent.to_owned());
     let request = v1::SubscribeRequest { kinds, agent, resume, credit_bytes, ..v1::SubscribeRequest::default() };
     Ok(connection.bus().subscribe(request).await?.into_inner())
 }

@@ -79,9 +79,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The goal.
 const MAX_RATIO: f64 = 2.0;
 
-/// How long the bus is watched when nobody publishes: every agent is sent a bookmark in this time.
-const IDLE: Duration = Duration::from_secs(15);
-
 // === impl Arguments ===
 
 impl Arguments {
@@ -151,8 +148,7 @@ async fn run_once(arguments: &Arguments, agents: u64) -> anyhow::Result<Outcome>
         readers.spawn(read(subscriber, stopped.clone()));
     }
     let connected = server.steady_usage().await?;
-    tokio::time::sleep(IDLE).await;
-    let idle = server.usage()?.cpu - connected.cpu;
+    let idle = server.idle().await?;
 
     let sequential = publish(arguments, &server, &publisher, 2, 1).await?;
     let pipelined = publish(arguments, &server, &publisher, 2 + arguments.publishes, PIPELINE).await?;
@@ -164,7 +160,7 @@ async fn run_once(arguments: &Arguments, agents: u64) -> anyhow::Result<Outcome>
         agents,
         kib_per_agent: (connected.rss_kib as f64 - alone.rss_kib as f64) / agents as f64,
         rss_kib: connected.rss_kib,
-        idle_percent: 100.0 * idle.as_secs_f64() / IDLE.as_secs_f64(),
+        idle_percent: 100.0 * idle,
         sequential,
         pipelined,
     })

@@ -21,6 +21,10 @@ pub struct Config {
     pub handshake_timeout: Duration,
     /// When stopping, subscribers are sent away over this time, and connections closed after it.
     pub drain: Duration,
+    /// An agent without a session is lost after this long.
+    pub lost_after: Duration,
+    /// An agent without a session is forgotten after this long.
+    pub forget_after: Duration,
     /// Every kind is complete from the beginning. For trying things out: after a restart, agents remove what has not
     /// been published again yet.
     pub assume_complete: bool,
@@ -57,8 +61,16 @@ pub struct Limits {
     pub page_bytes: usize,
     /// Lists that are being paged through at the same time; beyond it, the oldest must start again.
     pub open_lists: usize,
-    /// Exceptions kept for one session; beyond it, reports are refused.
+    /// Agents that are remembered; beyond it, those that have been lost for longest are forgotten.
+    pub agents: usize,
+    /// Exceptions kept for one agent; beyond it, reports are refused.
     pub exceptions: usize,
+    /// Rich statuses kept for one agent; more are refused, and the rest of the report is taken.
+    pub statuses: usize,
+    /// Bytes of one rich status; a larger one is refused in the same way.
+    pub status_bytes: usize,
+    /// Calls of `WaitFor` and `WatchStatus` at the same time.
+    pub watches: usize,
     /// Bytes of snapshots that may be sent per second, on average over `snapshot_burst`.
     pub snapshot_rate: u64,
     /// Bytes of snapshots that may be sent at once.
@@ -83,6 +95,8 @@ impl Config {
             keepalive: Duration::from_secs(20),
             handshake_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(5),
+            lost_after: Duration::from_secs(30),
+            forget_after: Duration::from_secs(24 * 60 * 60),
             assume_complete: false,
             limits: Limits::default(),
         }
@@ -107,7 +121,11 @@ impl Default for Limits {
             page_objects: 1_000,
             page_bytes: 1 << 20,
             open_lists: 64,
+            agents: 100_000,
             exceptions: 10_000,
+            statuses: 1_000,
+            status_bytes: 16 << 10,
+            watches: 1_000,
             snapshot_rate: 256 << 20,
             snapshot_burst: 256 << 20,
             reservations: 100_000,
@@ -142,7 +160,11 @@ impl Limits {
             ("page_objects", self.page_objects),
             ("page_bytes", self.page_bytes),
             ("open_lists", self.open_lists),
+            ("agents", self.agents),
             ("exceptions", self.exceptions),
+            ("statuses", self.statuses),
+            ("status_bytes", self.status_bytes),
+            ("watches", self.watches),
             ("reservations", self.reservations),
             ("group_bytes", self.group_bytes),
             ("streams", self.streams as usize),

@@ -13,8 +13,8 @@ use tonic::Status;
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::{
-    admission::Admission, config::Config, convert::Converter, fault, lists::Lists, metrics::Metrics, schemas::Schemas,
-    session::Sessions,
+    admission::Admission, config::Config, convert::Converter, fault, fleet::Fleet, lists::Lists, metrics::Metrics,
+    schemas::Schemas, sessions::Sessions,
 };
 
 /// What all services of one bus share.
@@ -24,6 +24,7 @@ pub(crate) struct Inner {
     pub(crate) schemas: Schemas,
     pub(crate) fields: Arc<dyn Fields>,
     pub(crate) sessions: Sessions,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) admission: Mutex<Admission>,
     pub(crate) lists: Lists,
     pub(crate) metrics: Metrics,
@@ -62,11 +63,13 @@ impl Inner {
             group_bytes: limits.group_bytes,
             ..nimbus_store::Config::new(config.epoch)
         });
+        let fleet = Arc::new(Fleet::new(&config, metrics.clone()));
         Self {
             store,
             schemas,
             fields,
-            sessions: Sessions::new(config.seed, limits.sessions, metrics.clone()),
+            sessions: Sessions::new(config.seed, limits.sessions, fleet.clone(), metrics.clone()),
+            fleet,
             admission: Mutex::new(Admission::new(limits.snapshot_rate, limits.snapshot_burst, limits.reservations)),
             lists: Lists::new(limits.open_lists),
             metrics,

@@ -7,6 +7,7 @@ mod admission;
 mod config;
 mod convert;
 mod fault;
+mod fleet;
 mod handshake;
 mod identity;
 mod inner;
@@ -18,6 +19,7 @@ mod reflection;
 mod schemas;
 mod server;
 mod session;
+mod sessions;
 mod subscribe;
 
 pub use config::{Config, Limits};

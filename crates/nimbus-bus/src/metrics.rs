@@ -2,12 +2,17 @@
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
     registry::Registry,
 };
 
 /// What operators watch. Names of objects, agents and publishers are never labels.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Metrics {
     pub(crate) sessions: Gauge,
     pub(crate) superseded: Counter,
@@ -15,6 +20,10 @@ pub struct Metrics {
     pub(crate) sent_bytes: Counter,
     pub(crate) restarts: Counter,
     pub(crate) reports: Counter,
+    pub(crate) reports_refused: Counter,
+    agents: Family<StateLabel, Gauge>,
+    pub(crate) received: Histogram,
+    pub(crate) applied: Histogram,
     pub(crate) transactions: Family<OutcomeLabel, Counter>,
     pub(crate) syncs: Family<OutcomeLabel, Counter>,
     pub(crate) refusals: Family<LimitLabel, Counter>,
@@ -37,7 +46,39 @@ pub(crate) struct LimitLabel {
     limit: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct StateLabel {
+    state: &'static str,
+}
+
+/// From a millisecond to half an hour: from an agent that waits for it to one that had to be repaired.
+fn latency() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 22))
+}
+
 // === impl Metrics ===
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            sessions: Gauge::default(),
+            superseded: Counter::default(),
+            answers: Family::default(),
+            sent_bytes: Counter::default(),
+            restarts: Counter::default(),
+            reports: Counter::default(),
+            reports_refused: Counter::default(),
+            agents: Family::default(),
+            received: latency(),
+            applied: latency(),
+            transactions: Family::default(),
+            syncs: Family::default(),
+            refusals: Family::default(),
+            used: Family::default(),
+            limits: Family::default(),
+        }
+    }
+}
 
 impl Metrics {
     /// Registers everything under the prefix `nimbus_bus`.
@@ -51,6 +92,10 @@ impl Metrics {
             sent_bytes,
             restarts,
             reports,
+            reports_refused,
+            agents,
+            received,
+            applied,
             transactions,
             syncs,
             refusals,
@@ -63,6 +108,10 @@ impl Metrics {
         registry.register("sent_bytes", "Bytes of frames handed to the transport", sent_bytes);
         registry.register("group_restarts", "Groups begun again because the reader was too slow", restarts);
         registry.register("reports", "Reports taken", reports);
+        registry.register("reports_refused", "Reports refused, for whatever reason", reports_refused);
+        registry.register("agents", "Agents that are remembered, by state", agents);
+        registry.register("received_seconds", "From publishing to the report that it has arrived", received);
+        registry.register("applied_seconds", "From publishing to the report that it is applied", applied);
         registry.register("transactions", "Transactions, by outcome", transactions);
         registry.register("syncs", "Publisher syncs, by outcome", syncs);
         registry.register("refusals", "Requests refused because a limit was reached", refusals);
@@ -87,6 +136,16 @@ impl Metrics {
         self.used
             .get_or_create(&LimitLabel { limit })
             .set(i64::try_from(used).unwrap_or(i64::MAX));
+    }
+
+    /// How many agents are connected, away and lost.
+    pub(crate) fn set_agents(&self, census: [usize; 3]) {
+        for (state, count) in ["connected", "away", "lost"].into_iter().zip(census) {
+            self.agents
+                .get_or_create(&StateLabel { state })
+                .set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.set_used("agents", census.iter().sum());
     }
 
     /// One session more, or less.

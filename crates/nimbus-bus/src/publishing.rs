@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use nimbus_core::Kind;
-use nimbus_store::{Effect, Reason, Refused, SyncId, Txn};
+use nimbus_store::{Committed, Effect, Reason, Refused, SyncId, Txn};
 use nimbus_wire::v1::{self, publisher_server::Publisher, sync_request};
+use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -38,9 +39,13 @@ impl Publisher for Publishing {
         self.0.check_publisher(&publisher)?;
         let txn = Txn { publisher, fence: request.fence, steps };
         let kinds = self.0.store.state().kinds().count();
+        let now = Instant::now();
         let result = if request.dry_run { self.0.store.plan(&txn) } else { self.0.store.commit(&txn) };
         let committed = result.map_err(|refused| self.refuse(&refused, "ops"))?;
         self.0.metrics.transaction("committed");
+        if !request.dry_run {
+            self.note(&committed, now);
+        }
         let state = self.0.store.state();
         let written = txn
             .steps
@@ -80,6 +85,9 @@ impl Publisher for Publishing {
                     let (revision, summary) =
                         self.0.store.end_sync(&id).map_err(|refused| self.refuse(&refused, "end"))?;
                     open.id = None;
+                    if summary.deleted > 0 {
+                        self.0.fleet.published(revision, Instant::now());
+                    }
                     self.0.metrics.sync("ended");
                     self.0.metrics.set_used("objects", self.0.store.state().objects());
                     self.0.update_readiness().await;
@@ -136,10 +144,22 @@ impl Publishing {
         let drafts = items.objects.into_iter().enumerate();
         let drafts = drafts.map(|(at, object)| converter.draft(object, &format!("items.objects[{at}]")));
         let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
+        let now = Instant::now();
         let items = self.0.store.sync_items(id, drafts);
-        items.map_err(|refused| self.refuse(&refused, "items.objects"))?;
+        let committed = items.map_err(|refused| self.refuse(&refused, "items.objects"))?;
+        self.note(&committed, now);
         self.0.hear(id.publisher(), std::iter::empty());
         Ok(())
+    }
+
+    /// Takes note of when a transaction was published, if it changed anything.
+    fn note(&self, committed: &Committed, now: Instant) {
+        let changed = |outcome: &nimbus_store::Outcome| {
+            matches!(outcome.effect, Effect::Created | Effect::Updated | Effect::Deleted)
+        };
+        if committed.outcomes.iter().any(changed) {
+            self.0.fleet.published(committed.revision, now);
+        }
     }
 
     fn refuse(&self, refused: &Refused, path: &str) -> Status {

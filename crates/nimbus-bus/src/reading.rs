@@ -5,10 +5,11 @@ use std::{ops::ControlFlow, sync::Arc};
 use nimbus_core::{Kind, ObjectKey};
 use nimbus_store::Record;
 use nimbus_wire::v1::{self, bus_server::Bus};
+use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{fault, identity::Identity, inner::Inner, lists::PageToken};
+use crate::{fault, fleet::Report, identity::Identity, inner::Inner, lists::PageToken};
 
 /// The calls of `Bus` that are not streams of frames.
 #[derive(Clone)]
@@ -83,6 +84,14 @@ impl Bus for Reading {
 
 impl Reading {
     fn take(&self, identity: &Identity, report: v1::ReportRequest) -> Result<v1::ReportResponse, Status> {
+        let answer = self.try_take(identity, report);
+        if answer.is_err() {
+            self.0.metrics.reports_refused.inc();
+        }
+        answer
+    }
+
+    fn try_take(&self, identity: &Identity, report: v1::ReportRequest) -> Result<v1::ReportResponse, Status> {
         let id = report.session;
         let session = self.0.sessions.get(id).ok_or_else(|| {
             Status::not_found(format!("session {id:016x} is over or never was (hint: take it from Welcome)"))
@@ -96,14 +105,16 @@ impl Reading {
                 Some(self.0.converter().scope(identity, kinds, filter, agent, &to.agent_labels)?)
             }
         };
+        let now = Instant::now();
         let head = self.0.store.state().head();
-        let answer = session.report(report, rescope, head, self.0.config.limits.exceptions);
-        let answer = answer.inspect_err(|status| {
-            if status.code() == tonic::Code::ResourceExhausted {
-                self.0.metrics.refuse("exceptions");
+        let (answer, news) = session.report(Report::parse(report, now)?, rescope, head, &self.0.fleet, now)?;
+        let metrics = &self.0.metrics;
+        for (revision, histogram) in [(news.received, &metrics.received), (news.applied, &metrics.applied)] {
+            if let Some(published) = revision.and_then(|revision| self.0.fleet.published_at(revision)) {
+                histogram.observe((now - published).as_secs_f64());
             }
-        })?;
-        self.0.metrics.reports.inc();
+        }
+        metrics.reports.inc();
         Ok(answer)
     }
 

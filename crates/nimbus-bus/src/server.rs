@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use nimbus_store::Collection;
-use nimbus_wire::v1::publisher_server::PublisherServer;
+use nimbus_wire::v1::{fleet_server::FleetServer, publisher_server::PublisherServer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{
@@ -19,8 +19,8 @@ use tonic_health::{
 use tower::util::MapResponseLayer;
 
 use crate::{
-    config::Config, fault, handshake::Handshake, inner::Inner, metrics::Metrics, publishing::Publishing, reflection,
-    schemas::Schemas, subscribe::BusService,
+    config::Config, fault, fleet::FleetService, handshake::Handshake, inner::Inner, metrics::Metrics,
+    publishing::Publishing, reflection, schemas::Schemas, subscribe::BusService,
 };
 
 /// A bus. Cheap to clone; all clones are the same bus.
@@ -45,7 +45,7 @@ const MAX_HEADERS: u32 = 16 << 10;
 /// Streams that a client opens and resets at once cost it little and us a lot; beyond this, the connection ends.
 const MAX_RESET_STREAMS: usize = 64;
 
-const SERVICES: [&str; 3] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher"];
+const SERVICES: [&str; 4] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher", "nimbus.v1.Fleet"];
 
 // === impl Bus ===
 
@@ -87,6 +87,9 @@ impl Bus {
         let (config, limits) = (&inner.config, &inner.config.limits);
         let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
         let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        let fleet = FleetServer::new(FleetService(inner.clone()))
+            .max_decoding_message_size(limits.message_bytes)
+            .max_encoding_message_size(usize::MAX);
         let counted = inner.clone();
         let server = Server::builder()
             .layer(MapResponseLayer::new(move |response| oversize(&counted.metrics, response)))
@@ -97,6 +100,7 @@ impl Bus {
             .max_concurrent_streams(limits.streams)
             .add_service(BusService::new(inner.clone()))
             .add_service(publisher)
+            .add_service(fleet)
             .add_service(self.health)
             .add_service(reflection)
             .add_service(reflection_alpha);
@@ -111,6 +115,7 @@ impl Bus {
                 inner.health.set_service_status(service, ServingStatus::NotServing).await;
             }
             inner.sessions.drain(config.drain, "the bus is shutting down");
+            inner.fleet.activity.tell();
             stopping.send_replace(true);
         };
         let deadline = async {
@@ -123,6 +128,7 @@ impl Bus {
         };
         tokio::select! {
             served = server.serve_with_incoming_shutdown(incoming, draining) => served?,
+            () = inner.fleet.keep() => {}
             () = deadline => tracing::info!("drain deadline reached, closing what is left"),
         }
         Ok(())

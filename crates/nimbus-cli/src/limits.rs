@@ -48,7 +48,11 @@ limits! {
     max_page_objects: usize, "Objects on one page of a list" => page_objects;
     max_page_bytes: usize, "Bytes on one page of a list" => page_bytes;
     max_open_lists: usize, "Lists that are being paged through" => open_lists;
-    max_exceptions: usize, "Exceptions that one session may report" => exceptions;
+    max_agents: usize, "Agents that are remembered" => agents;
+    max_exceptions: usize, "Exceptions that one agent may report" => exceptions;
+    max_statuses: usize, "Rich statuses that one agent may report" => statuses;
+    max_status_bytes: usize, "Bytes of one rich status" => status_bytes;
+    max_watches: usize, "Calls at the same time that wait for agents, or watch them" => watches;
     max_reservations: usize, "Subscribers that were told when to come back" => reservations;
     max_group_bytes: usize, "Bytes that large groups under way may hold on to" => group_bytes;
     max_streams: u32, "Requests at the same time on one connection" => streams;

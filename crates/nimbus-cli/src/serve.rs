@@ -36,6 +36,14 @@ pub(crate) struct Arguments {
     #[arg(long, env = "NIMBUS_DRAIN", default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
     drain: f64,
 
+    /// Seconds after which an agent without a session is lost.
+    #[arg(long, env = "NIMBUS_LOST_AFTER", default_value_t = 30.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    lost_after: f64,
+
+    /// Seconds after which an agent without a session is forgotten.
+    #[arg(long, env = "NIMBUS_FORGET_AFTER", default_value_t = 86_400.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    forget_after: f64,
+
     #[command(flatten)]
     limits: LimitArguments,
 }
@@ -49,7 +57,9 @@ enum Store {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
-    let Arguments { listen, store: Store::Memory, assume_complete, bookmark_interval, drain, limits } = arguments;
+    let Arguments { listen, store: Store::Memory, assume_complete, limits, .. } = arguments;
+    let (bookmark_interval, drain) = (arguments.bookmark_interval, arguments.drain);
+    let (lost_after, forget_after) = (arguments.lost_after, arguments.forget_after);
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error} (hint: is another bus running there?)"))?;
@@ -59,6 +69,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
         assume_complete,
         bookmark_interval: Duration::from_secs_f64(bookmark_interval),
         drain: Duration::from_secs_f64(drain),
+        lost_after: Duration::from_secs_f64(lost_after),
+        forget_after: Duration::from_secs_f64(forget_after),
         limits: limits.into_limits()?,
         ..Config::new(Epoch(rand::random()), rand::random())
     };

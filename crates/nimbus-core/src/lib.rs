@@ -4,17 +4,23 @@
 //! goes through a `new` or `parse` that says what it expected.
 
 mod audience;
+mod backoff;
 mod digest;
+mod failure;
 mod id;
 mod key;
 mod labels;
+mod object;
 mod revision;
 mod selector;
 
 pub use audience::Audience;
+pub use backoff::Backoff;
 pub use digest::{BucketSet, Buckets, Digest, LeafHasher};
+pub use failure::{Failure, Permanent};
 pub use id::{AgentId, Invalid, PublisherId, Uid, is_name};
 pub use key::{Kind, ObjectKey, Reference};
 pub use labels::Labels;
+pub use object::{Meta, Object, ObjectError, Spec};
 pub use revision::{Epoch, Generation, Position, Revision, ScopeHash};
 pub use selector::{Requirement, Selector, Term};

@@ -237,6 +237,11 @@ impl Cursor {
         self.seen.max(self.at)
     }
 
+    /// The last change that was read; below [`Cursor::position`] where what came after it is not for this reader.
+    pub fn last_read(&self) -> Revision {
+        self.at
+    }
+
     fn view(&mut self) -> View {
         self.reading.view(&self.store)
     }

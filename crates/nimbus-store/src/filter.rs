@@ -127,6 +127,38 @@ impl Filter {
             })
     }
 
+    /// The part of the filter that an object does not pass, and what was found instead; `None` if it passes.
+    pub fn refusal(&self, record: &Record, fields: &dyn Fields) -> Option<String> {
+        let key = record.key();
+        let list = |names: &BTreeSet<Box<str>>| names.iter().map(|name| &**name).collect::<Vec<_>>().join(",");
+        if !self.namespaces.is_empty() && !self.namespaces.contains(key.namespace()) {
+            return Some(format!("namespace in ({}), found {:?}", list(&self.namespaces), key.namespace()));
+        }
+        if !self.names.is_empty() && !self.names.contains(key.name()) {
+            return Some(format!("name in ({}), found {:?}", list(&self.names), key.name()));
+        }
+        if !self.selector.matches(record.labels()) {
+            let labels: Vec<_> = record.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(",") };
+            return Some(format!("selector {}, the object's labels are {labels}", self.selector));
+        }
+        let found = |test: &FieldTest| fields.field(key.kind(), &record.spec(), &test.path);
+        let test = self.fields.iter().find(|test| !test.holds(found(test).as_deref()))?;
+        let found = found(test).map_or_else(|| "nothing".to_owned(), |found| format!("{found:?}"));
+        Some(format!("field {test}, found {found}"))
+    }
+
+    /// The filter as it travels.
+    pub fn to_wire(&self) -> v1::Filter {
+        let strings = |names: &BTreeSet<Box<str>>| names.iter().map(ToString::to_string).collect();
+        v1::Filter {
+            namespaces: strings(&self.namespaces),
+            names: strings(&self.names),
+            selector: self.selector.to_string(),
+            fields: self.fields.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     fn passes_key(&self, key: &ObjectKey) -> bool {
         (self.namespaces.is_empty() || self.namespaces.contains(key.namespace()))
             && (self.names.is_empty() || self.names.contains(key.name()))
@@ -201,6 +233,12 @@ impl FieldTest {
 
     fn holds(&self, value: Option<&str>) -> bool {
         (value == Some(&*self.value)) == self.equal
+    }
+}
+
+impl fmt::Display for FieldTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "spec.{}{}{}", self.path, if self.equal { "=" } else { "!=" }, self.value)
     }
 }
 

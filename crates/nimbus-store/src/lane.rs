@@ -1,6 +1,6 @@
 //! A lane: the objects of one view that go to one address, in the order of their revisions.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use imbl::OrdMap;
 use nimbus_core::{AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid};
@@ -104,6 +104,35 @@ impl Lane {
     pub fn ended_after(&self, from: Revision) -> impl Iterator<Item = &Arc<Grave>> {
         let after = self.graves.range(Slot { revision: from.next(), seq: 0 }..).map(|(_, grave)| grave);
         after.filter(move |grave| grave.since <= from)
+    }
+
+    /// The first change after `after`, ends included.
+    pub(crate) fn next_after(&self, after: Revision) -> Option<Revision> {
+        let from = Slot { revision: after.next(), seq: 0 };
+        let live = self.live.range(from..).next().map(|(slot, _)| slot.revision);
+        let ended = self.graves.range(from..).next().map(|(slot, _)| slot.revision);
+        live.into_iter().chain(ended).min()
+    }
+
+    /// What ended at `at`.
+    pub(crate) fn ended_at(&self, at: Revision) -> impl Iterator<Item = &ObjectKey> {
+        let ended = self.graves.range(Slot { revision: at, seq: 0 }..);
+        ended.take_while(move |(slot, _)| slot.revision == at).map(|(_, grave)| &grave.key)
+    }
+
+    /// Whether anything here was last changed, or ended, at `at`.
+    pub(crate) fn changed_at(&self, at: Revision) -> bool {
+        match self.last.cmp(&at) {
+            Ordering::Less => false,
+            // It may have ended there, and been forgotten since.
+            Ordering::Equal => !self.is_void(),
+            Ordering::Greater => self.next_after(Revision(at.0.saturating_sub(1))) == Some(at),
+        }
+    }
+
+    /// When the object of that name ended here.
+    pub(crate) fn end_of(&self, key: &ObjectKey) -> Option<Revision> {
+        self.buried.get(key).map(|slot| slot.revision)
     }
 
     /// The objects of this lane that pass a filter.

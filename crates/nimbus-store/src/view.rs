@@ -193,6 +193,19 @@ impl View {
         self.observers.last_uid(key)
     }
 
+    /// When the object of that name ended.
+    pub(crate) fn end_of(&self, key: &ObjectKey) -> Option<Revision> {
+        self.observers.end_of(key)
+    }
+
+    /// The agents that an object names, and when each was sent it.
+    pub(crate) fn named(&self, key: &ObjectKey) -> Option<impl Iterator<Item = (&AgentId, Revision)>> {
+        match &self.entries.get(key)?.seats {
+            Seats::Shared(_) => None,
+            Seats::Named(seats) => Some(seats.iter().map(|seat| (&seat.agent, seat.slot.revision))),
+        }
+    }
+
     /// Forgets a tombstone. Says whether the lane is gone with it.
     pub(crate) fn forget(&mut self, address: &Address, key: &ObjectKey, slot: Slot) -> bool {
         match address {

@@ -1,9 +1,9 @@
 //! Samples of `bus.proto`.
 
 use nimbus_wire::v1::{
-    Batch, Bookmark, Drain, Event, Exception, Filter, Frame, GetRequest, GetResponse, GroupRestarted, KindInfo,
-    ListKindsRequest, ListKindsResponse, ListRequest, ListResponse, Mode, Notice, ObjectStatus, Origin, Phase,
-    Position, PublisherAge, Removal, ReportRequest, ReportResponse, ReportWanted, Rescope, Resume, ScopeChanged,
+    AgentEvent, Batch, Bookmark, Drain, Event, Exception, Filter, Frame, GetRequest, GetResponse, GroupRestarted,
+    KindInfo, ListKindsRequest, ListKindsResponse, ListRequest, ListResponse, Mode, Notice, ObjectStatus, Origin,
+    Phase, Position, PublisherAge, Removal, ReportRequest, ReportResponse, ReportWanted, Rescope, Resume, ScopeChanged,
     SnapshotBegin, SnapshotEnd, SubscribeRequest, Welcome, event, frame, notice,
 };
 
@@ -107,27 +107,54 @@ fn reports() -> Vec<Case> {
     let phases = [Phase::Pending, Phase::Failed, Phase::Degraded];
     let phases = phases.map(|phase| Case::part(phase.as_str_name(), Exception { phase: phase.into(), ..exception() }));
     let mut cases = vec![
-        Case::whole(ReportRequest {
-            session: 0x1112_1314_1516_1718,
-            sequence: 7,
-            received: 301,
-            applied: 300,
-            exceptions: vec![exception()],
-            cleared: vec![key()],
-            full: true,
-            received_bytes: 65_536,
-            rescope: Some(rescope()),
-            statuses: vec![object_status()],
-        }),
+        Case::whole(report()),
+        Case::part("scope_changes", ReportRequest { scope_changes: 2, ..report() }),
+        Case::part("events", ReportRequest { events: vec![agent_event()], ..report() }),
+        Case::part("leaving", ReportRequest { leaving: true, ..report() }),
+        Case::whole(agent_event()),
         Case::whole(object_status()),
         Case::whole(rescope()),
-        Case::whole(ReportResponse { sequence: 7, full_wanted: true }),
+        Case::whole(ReportResponse { sequence: 7, full_wanted: true, statuses_refused: 0 }),
+        Case::part("statuses_refused", ReportResponse { sequence: 7, full_wanted: true, statuses_refused: 3 }),
+        Case::part("attempts", Exception { attempts: 5, ..exception() }),
+        Case::part("age_ms", Exception { age_ms: 1_500, ..exception() }),
+        Case::part("retry_in_ms", Exception { retry_in_ms: 2_000, ..exception() }),
+        Case::part("waits_for", Exception { waits_for: vec![key()], ..exception() }),
     ];
     cases.extend(phases);
     cases
 }
 
-fn filter() -> Filter {
+fn report() -> ReportRequest {
+    ReportRequest {
+        session: 0x1112_1314_1516_1718,
+        sequence: 7,
+        received: 301,
+        applied: 300,
+        exceptions: vec![exception()],
+        cleared: vec![key()],
+        full: true,
+        received_bytes: 65_536,
+        rescope: Some(rescope()),
+        statuses: vec![object_status()],
+        scope_changes: 0,
+        events: vec![],
+        leaving: false,
+    }
+}
+
+pub(super) fn agent_event() -> AgentEvent {
+    AgentEvent {
+        reason: "Drift".into(),
+        message: "port 3 was changed by hand".into(),
+        count: 4,
+        first_ms: 60_000,
+        last_ms: 1_500,
+        object: Some(key()),
+    }
+}
+
+pub(super) fn filter() -> Filter {
     Filter {
         namespaces: strings(["prod", "test"]),
         names: strings(["web", "api"]),
@@ -218,7 +245,7 @@ fn scope_changed() -> ScopeChanged {
     ScopeChanged { scope: 0x2122_2324_2526_2728 }
 }
 
-fn exception() -> Exception {
+pub(super) fn exception() -> Exception {
     Exception {
         key: Some(key()),
         generation: 3,
@@ -226,10 +253,14 @@ fn exception() -> Exception {
         code: "no_such_port".into(),
         message: "port 49 of 48".into(),
         retryable: true,
+        attempts: 0,
+        age_ms: 0,
+        retry_in_ms: 0,
+        waits_for: vec![],
     }
 }
 
-fn object_status() -> ObjectStatus {
+pub(super) fn object_status() -> ObjectStatus {
     ObjectStatus { key: Some(key()), generation: 3, status: Some(any("demo.v1.PolicyStatus")) }
 }
 

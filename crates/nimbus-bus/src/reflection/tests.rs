@@ -63,6 +63,7 @@ fn every_sort_of_symbol_is_found() {
         ("nimbus.v1.Bus", "nimbus/v1/bus.proto"),
         ("nimbus.v1.Bus.Subscribe", "nimbus/v1/bus.proto"),
         ("nimbus.v1.Publisher", "nimbus/v1/publisher.proto"),
+        ("nimbus.v1.Fleet.Explain", "nimbus/v1/fleet.proto"),
         ("nimbus.v1.Object", "nimbus/v1/object.proto"),
         ("grpc.health.v1.Health", "grpc/health/v1/health.proto"),
         ("grpc.reflection.v1.ServerReflection", "grpc/reflection/v1/reflection.proto"),
@@ -271,6 +272,7 @@ macro_rules! a_whole_conversation {
                 "grpc.reflection.v1.ServerReflection",
                 "grpc.reflection.v1alpha.ServerReflection",
                 "nimbus.v1.Bus",
+                "nimbus.v1.Fleet",
                 "nimbus.v1.Publisher",
             ];
             let Answer::Services(listed) = &answers[1] else { panic!("{:?}", answers[1]) };

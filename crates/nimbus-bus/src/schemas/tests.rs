@@ -100,6 +100,7 @@ fn what_is_built_in_is_known_and_is_no_kind() {
     for name in [
         "nimbus/v1/bus.proto",
         "nimbus/v1/publisher.proto",
+        "nimbus/v1/fleet.proto",
         "nimbus/v1/object.proto",
         "grpc/health/v1/health.proto",
         "grpc/reflection/v1/reflection.proto",

@@ -9,7 +9,7 @@ use nimbus_wire::v1::{self, Mode, frame::Frame};
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::{fault, identity::Identity, inner::Inner, session::Session};
+use crate::{fault, fleet::Opening, identity::Identity, inner::Inner, session::Session};
 
 /// A subscription that has been checked, and what it is answered with.
 pub(crate) struct Answer {
@@ -74,8 +74,15 @@ impl Answer {
         let mut answer = Self { inner, session, cursor, credit: request.credit_bytes, frames, phase };
         let position = resume.and_then(|resume| resume.position.as_ref()).map(Position::from);
         // Who is turned away does not end a session that works.
-        answer.begin(position, offer, &request.capabilities)?;
-        answer.inner.sessions.open(&answer.session);
+        let resumed = answer.begin(position, offer, &request.capabilities)?;
+        let opening = Opening {
+            session: answer.session.id,
+            scope: answer.cursor.scope().clone(),
+            software: request.software.clone(),
+            resumed,
+            head: answer.inner.store.state().head(),
+        };
+        answer.inner.sessions.open(&answer.session, opening, Instant::now());
         Ok(answer)
     }
 
@@ -106,12 +113,20 @@ impl Answer {
         self.push(Piece::ScopeChanged(self.cursor.scope().hash()));
     }
 
-    fn begin(&mut self, position: Option<Position>, mut offer: Offer, asked: &[String]) -> Result<(), Status> {
+    /// Begins to answer. Says from which revision the subscriber goes on, if it does.
+    fn begin(
+        &mut self,
+        position: Option<Position>,
+        mut offer: Offer,
+        asked: &[String],
+    ) -> Result<Option<Revision>, Status> {
         if let Some(position) = position {
             match self.cannot_resume(position, offer.root) {
                 None => {
                     self.welcome(Mode::Delta, "", asked);
-                    return Ok(());
+                    // If nothing changed, it need not wait to be told so.
+                    self.bookmark();
+                    return Ok(Some(position.revision));
                 }
                 Some(reason) => offer.reason = reason,
             }
@@ -120,14 +135,14 @@ impl Answer {
             let why = self.missing(&offer.origins);
             self.welcome(Mode::Waiting, &why, asked);
             self.phase = Phase::Waiting(Box::new(offer));
-            return Ok(());
+            return Ok(None);
         }
         if let Some(root) = offer.root.filter(|_| offer.holds)
             && self.cursor.is_equal(root)
         {
             self.welcome(Mode::Unchanged, &offer.reason, asked);
             self.bookmark();
-            return Ok(());
+            return Ok(None);
         }
         match self.ask_for_turn(&offer) {
             Ok(()) => self.snapshot(&offer, asked),
@@ -140,7 +155,7 @@ impl Answer {
                 return Err(fault::later("too many snapshots at once: come back when it is your turn", wait));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Compares what the subscriber holds with what there is now, and sends what differs.
@@ -273,7 +288,10 @@ impl Answer {
                 self.inner.metrics.restarts.inc();
                 notice(v1::notice::Notice::GroupRestarted(v1::GroupRestarted {}))
             }
-            Piece::ScopeChanged(scope) => notice(v1::notice::Notice::ScopeChanged(v1::ScopeChanged { scope: scope.0 })),
+            Piece::ScopeChanged(scope) => {
+                self.session.switched(self.inner.store.state().head());
+                notice(v1::notice::Notice::ScopeChanged(v1::ScopeChanged { scope: scope.0 }))
+            }
             _ => return,
         };
         self.control(frame);

@@ -74,6 +74,7 @@ impl FrameStream {
                 && let Some(piece) = self.answer.cursor.next()
             {
                 self.answer.push(piece);
+                self.answer.session.sent(self.answer.cursor.last_read());
                 continue;
             }
             if self.poll_timer(cx, wake_at).is_pending() {
@@ -142,7 +143,7 @@ impl http_body::Body for FrameStream {
 
 impl Drop for FrameStream {
     fn drop(&mut self) {
-        self.answer.inner.sessions.close(&self.answer.session);
+        self.answer.inner.sessions.close(&self.answer.session, Instant::now());
     }
 }
 

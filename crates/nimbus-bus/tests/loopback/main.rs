@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod client;
+mod fleet;
 mod scenarios;
 mod scripted;
 mod world;

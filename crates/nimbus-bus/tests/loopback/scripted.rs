@@ -26,7 +26,7 @@ pub(crate) const KIND: &str = "t.v1.Alpha";
 pub(crate) struct Local {
     pub(crate) bus: Bus,
     connections: mpsc::Sender<Result<DuplexStream, std::io::Error>>,
-    stop: Arc<Notify>,
+    pub(crate) stop: Arc<Notify>,
     metrics: prometheus_client::registry::Registry,
 }
 
@@ -82,7 +82,7 @@ impl Local {
         PublisherClient::new(self.channel().await).apply(request).await.unwrap();
     }
 
-    fn metric(&self, line: &str) -> bool {
+    pub(crate) fn metric(&self, line: &str) -> bool {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
         text.lines().any(|found| found == line)
@@ -114,7 +114,7 @@ pub(crate) async fn frame(frames: &mut Streaming<v1::Frame>) -> Result<Frame, St
         .map(|frame| frame.expect("the stream goes on").frame.expect("a frame says what it is"))
 }
 
-async fn until_bookmark(frames: &mut Streaming<v1::Frame>) -> v1::Bookmark {
+pub(crate) async fn until_bookmark(frames: &mut Streaming<v1::Frame>) -> v1::Bookmark {
     loop {
         if let Frame::Bookmark(bookmark) = frame(frames).await.unwrap() {
             return bookmark;

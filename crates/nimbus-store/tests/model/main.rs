@@ -6,6 +6,7 @@
 mod bounds;
 mod guarantees;
 mod model;
+mod reach;
 mod reader;
 mod world;
 

@@ -1,0 +1,36 @@
+//! When transactions were published, for the latest ones.
+
+use std::collections::VecDeque;
+
+use nimbus_core::Revision;
+use tokio::time::Instant;
+
+/// When the latest transactions were published, in the order of their revisions.
+#[derive(Debug, Default)]
+pub(crate) struct PublishTimes(VecDeque<(Revision, Instant)>);
+
+/// A minute and a half at two hundred transactions per second, in 400 KB. Who asks for the latency of something older is
+/// told that it is not known.
+const KEPT: usize = 16_384;
+
+// === impl PublishTimes ===
+
+impl PublishTimes {
+    /// Takes note of a transaction. Those who commit at the same time may come in any order.
+    pub(crate) fn record(&mut self, revision: Revision, now: Instant) {
+        let at = self.0.partition_point(|(other, _)| *other < revision);
+        if self.0.get(at).is_some_and(|(other, _)| *other == revision) {
+            return;
+        }
+        self.0.insert(at, (revision, now));
+        if self.0.len() > KEPT {
+            self.0.pop_front();
+        }
+    }
+
+    /// When a transaction was published, if that is still known.
+    pub(crate) fn get(&self, revision: Revision) -> Option<Instant> {
+        let at = self.0.binary_search_by_key(&revision, |(other, _)| *other).ok()?;
+        Some(self.0[at].1)
+    }
+}
