@@ -295,7 +295,7 @@ impl Running {
                 }
                 self.link = if mode == Mode::Waiting { Link::Waiting } else { Link::Syncing };
                 if mode == Mode::Waiting {
-                    self.release(now);
+                    self.release();
                 }
             }
             Effect::Changes { changes, position } => {
@@ -379,12 +379,12 @@ impl Running {
         self.link = Link::InSync;
         self.mismatched = 0;
         self.uplink.succeeded();
-        self.release(now);
+        self.release();
         self.report_soon(now);
     }
 
     /// Begins to work.
-    fn release(&mut self, _now: Instant) {
+    fn release(&mut self) {
         if self.detach_at.take().is_some() {
             self.board.hold(false);
         }
@@ -396,7 +396,7 @@ impl Running {
             tracing::warn!(agent.id = %self.settings.id, objects, revision, "no bus has answered, applying the last good state");
             self.journal
                 .note("Detached", None, &format!("applied {objects} objects without a bus"), now);
-            self.release(now);
+            self.release();
             if self.link == Link::Connecting {
                 self.link = Link::Detached;
             }
