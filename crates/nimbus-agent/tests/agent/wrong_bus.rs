@@ -91,9 +91,14 @@ async fn a_group_that_breaks_off_is_not_begun() {
     let asked = fake.asked(2).await;
     assert_eq!(asked[1].1.resume.clone().unwrap().position.unwrap().revision, 1);
     second.welcome(2, Mode::Delta).await;
-    second.bookmark(1, &[a]).await;
+    // The next group is what it is, and nothing of the one that broke off comes with it.
+    let c = put_event("c", "1", &[]);
+    second.batch(2, vec![c.clone()]).await;
+    second.bookmark(2, &[a, c]).await;
+    recorder.until(|calls| calls.iter().any(|call| call == "applied Alpha/c=1")).await;
     agent.settled().await;
-    assert_eq!(recorder.calls(), Vec::<String>::new());
+    assert_eq!(recorder.calls(), ["apply Alpha/c=1 Changed", "applied Alpha/c=1"]);
+    assert_eq!(agent.handle.status().mismatches, 0);
     agent.stop().await;
 }
 
