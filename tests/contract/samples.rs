@@ -1,7 +1,9 @@
 //! Values of every message of the contract, with nothing in them at its default.
 
 mod bus;
+mod control;
 mod fleet;
+mod lease;
 mod object;
 mod publisher;
 
@@ -14,7 +16,7 @@ use crate::golden::Case;
 
 /// Every sample, by the file of the contract that its message is in.
 pub(crate) fn all() -> Vec<Case> {
-    [object::cases(), bus::cases(), publisher::cases(), fleet::cases()]
+    [object::cases(), bus::cases(), publisher::cases(), fleet::cases(), lease::cases(), control::cases()]
         .into_iter()
         .flatten()
         .collect()

@@ -75,7 +75,7 @@ async fn a_spec_that_is_not_what_it_says_is_refused() {
     expect_bad_field(
         world.writer.apply(demo::apply("somebody", vec![v1::Op::default()])).await,
         "ops[0]",
-        &["one of upsert, delete or status must be set"],
+        &["one of upsert, delete, status or finalizers must be set"],
     );
     world.goes_on().await;
     assert_eq!(world.held_names(), ["beat", "one", "two"], "what came with a bad object was refused with it");

@@ -77,7 +77,7 @@ async fn a_condition_on_an_object_that_is_not_there_fails() {
     let write = v1::StatusWrite { key: Some(demo::key("new")), ..v1::StatusWrite::default() };
     let status = v1::Op { op: Some(Op::Status(write)), ..v1::Op::default() };
     let result = world.writer.apply(demo::apply("somebody", vec![status])).await;
-    expect_refusal(result, Code::NotFound, &["demo.v1.NetworkPolicy/new", "it has no status"]);
+    expect_refusal(result, Code::NotFound, &["demo.v1.NetworkPolicy/new", "it does not exist"]);
     world.goes_on().await;
     assert_eq!(world.held_names(), ["beat", "one", "two"]);
 }
@@ -116,7 +116,8 @@ async fn an_older_instance_of_a_publisher_is_fenced() {
         let result = world.writer.apply(write(fence, 2)).await;
         let words = ["publisher leader is fenced", "wrote with fence 5"];
         expect_precondition(result, "fence", "leader", &words);
-        let begin = v1::SyncBegin { publisher: "leader".to_owned(), fence, kinds: vec![KIND.to_owned()] };
+        let begin =
+            v1::SyncBegin { publisher: "leader".to_owned(), fence, kinds: vec![KIND.to_owned()], leases: vec![] };
         let begin = v1::SyncRequest { step: Some(v1::sync_request::Step::Begin(begin)) };
         let result = world.writer.sync(tokio_stream::iter([begin, demo::end()])).await;
         expect_precondition(result, "fence", "leader", &words);

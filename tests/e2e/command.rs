@@ -25,10 +25,11 @@ fn serve(arguments: &[&str]) -> Output {
 #[test]
 fn what_cannot_be_served_is_said_with_a_hint() {
     let taken = Server::start(&[]);
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["--listen", &taken.address], 1, "hint: is another bus running there?"),
         (&["--listen", "nowhere"], 2, "invalid value 'nowhere' for '--listen <LISTEN>'"),
-        (&["--store", "redb:x"], 2, "this version keeps objects in memory only (use memory)"),
+        (&["--store", "disk"], 2, "expected redb:PATH, such as redb:/var/lib/nimbus/store.redb, or memory"),
+        (&["--listen", "127.0.0.1:0", "--store", "redb:/nowhere/at/all/x"], 1, "/nowhere/at/all"),
         (&["--bookmark-interval", "0"], 2, "expected seconds between 0.01 and 86400"),
         (&["--listen", "127.0.0.1:0", "--max-object-bytes", "2000000"], 1, "so that an object fits into a frame"),
         (&["--listen", "127.0.0.1:0", "--max-message-bytes", "10"], 1, "or no object can be published"),
@@ -45,7 +46,7 @@ fn what_cannot_be_served_is_said_with_a_hint() {
 #[tokio::test]
 async fn a_bus_that_is_told_to_stop_sends_its_subscribers_away_and_ends_well() {
     let mut process = Command::new(binary())
-        .args(["serve", "--listen", "127.0.0.1:0", "--assume-complete", "--drain", "2"])
+        .args(["serve", "--store", "memory", "--listen", "127.0.0.1:0", "--assume-complete", "--drain", "2"])
         .env("NIMBUS_LOG", "off")
         .stdout(Stdio::piped())
         .spawn()

@@ -68,7 +68,12 @@ pub(crate) fn sync(publisher: &str, objects: Vec<v1::Object>) -> Vec<v1::SyncReq
 
 pub(crate) fn begin(publisher: &str, kinds: &[&str]) -> v1::SyncRequest {
     let kinds = kinds.iter().map(|&kind| kind.to_owned()).collect();
-    step(v1::sync_request::Step::Begin(v1::SyncBegin { publisher: publisher.to_owned(), fence: 0, kinds }))
+    step(v1::sync_request::Step::Begin(v1::SyncBegin {
+        publisher: publisher.to_owned(),
+        fence: 0,
+        kinds,
+        leases: vec![],
+    }))
 }
 
 pub(crate) fn items(objects: Vec<v1::Object>) -> v1::SyncRequest {

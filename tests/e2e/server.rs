@@ -33,7 +33,7 @@ impl Server {
     /// Starts a bus there: where another one was, if it is to be found by those who knew that one.
     pub(crate) fn start_on(listen: &str, flags: &[&str]) -> Self {
         let mut process = Command::new(binary())
-            .args(["serve", "--listen", listen])
+            .args(["serve", "--store", "memory", "--listen", listen])
             .args(flags)
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())

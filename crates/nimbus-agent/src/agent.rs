@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future, path::PathBuf, sync::Arc, time::Duration};
 
+use nimbus_client::{Connector, Endpoint, Tcp};
 use nimbus_core::{AgentId, Backoff, Invalid, Kind, Labels, Spec};
 use nimbus_wire::v1;
 use prost_types::Any;
@@ -15,7 +16,6 @@ use crate::{
     metrics::Metrics,
     settings::Settings,
     subscription::Subscription,
-    uplink::{Connector, Endpoint, Tcp},
     worker::Worker,
 };
 

@@ -36,6 +36,7 @@ use std::{
     sync::Arc,
 };
 
+use nimbus_client::{Change, Item};
 use nimbus_core::{Backoff, Kind, Revision};
 use rand::rngs::SmallRng;
 use tokio::time::Instant;
@@ -52,11 +53,10 @@ use self::{
 };
 pub(crate) use self::{
     counts::Counts,
-    job::{Change, Job, Outcome, Work},
+    job::{Job, Outcome, Work},
     policy::{Policies, Policy},
     tell::Exceptional,
 };
-use crate::item::Item;
 
 /// What should be here, what is here, and what to do next.
 pub(crate) struct Board {

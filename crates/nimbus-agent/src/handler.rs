@@ -2,10 +2,9 @@
 
 use std::{future::Future, sync::Arc};
 
+use nimbus_client::Item;
 use nimbus_core::{AgentId, Failure, Object, ObjectKey, Spec};
 use prost_types::Any;
-
-use crate::item::Item;
 
 /// Makes objects of kind `K` true on this machine.
 ///

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeMap, future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 
+use nimbus_client::Item;
 use nimbus_core::{Failure, Kind, Object, ObjectError, Permanent as _, Spec};
 use prost_types::Any;
 
-use crate::{
-    handler::{Context, Handler, Observation, Status},
-    item::Item,
-};
+use crate::handler::{Context, Handler, Observation, Status};
 
 /// A handler of some kind. Each call owns what it needs, so that it can run anywhere.
 pub(crate) trait Erased: Send + Sync {

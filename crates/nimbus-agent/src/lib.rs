@@ -39,15 +39,12 @@ mod cache;
 mod functions;
 mod handle;
 mod handler;
-mod item;
 mod journal;
 mod kinds;
 mod metrics;
-mod mirror;
 mod report;
 mod settings;
 mod subscription;
-mod uplink;
 mod worker;
 
 pub use agent::{Agent, AgentBuilder, AgentError, BuildError};
@@ -57,9 +54,9 @@ pub use functions::{Functions, functions};
 pub use handle::{AgentStatus, Explanation, Handle, Link, Stopped};
 pub use handler::{Context, Handler, Observation, Reason, Status};
 pub use metrics::Metrics;
+pub use nimbus_client::{Connector, Io, Tcp};
 pub use nimbus_core::{
     AgentId, Backoff, Failure, Generation, Kind, Labels, Meta, Object, ObjectKey, Permanent, Reference, Revision, Spec,
     Uid,
 };
 pub use subscription::{Event, Subscription};
-pub use uplink::{Connector, Io, Tcp};

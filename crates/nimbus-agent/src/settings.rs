@@ -2,10 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use nimbus_client::{Connector, Endpoint};
 use nimbus_core::{AgentId, Backoff, Labels};
 use nimbus_wire::v1;
-
-use crate::uplink::{Connector, Endpoint};
 
 /// How an agent is set up, checked.
 #[derive(Clone)]

@@ -8,6 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use nimbus_client::{Arrival, Change, Effect, Item, Mirror, Uplink};
 use nimbus_core::{Object, ObjectKey};
 use nimbus_wire::v1;
 use prost_types::Any;
@@ -16,14 +17,11 @@ use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use crate::{
-    board::{Board, Change, Policies},
+    board::{Board, Policies},
     cache::{CacheError, Delta, Keeper, Memory},
-    item::Item,
     journal::Journal,
-    mirror::{Effect, Mirror},
     report::{Call, Reporter},
     settings::Settings,
-    uplink::{Arrival, Uplink},
 };
 
 /// What should be here, as it changes. Reconnects by itself; what comes after a reconnect is the difference.
@@ -76,7 +74,7 @@ impl Subscription {
         let mut rng = SmallRng::seed_from_u64(settings.seed);
         let (endpoints, connector) = (settings.endpoints.clone(), settings.connector.clone());
         let fork = SmallRng::from_rng(&mut rng);
-        let uplink = Uplink::new(endpoints, connector, settings.id.to_string(), settings.reconnect, fork);
+        let uplink = Uplink::new(endpoints, connector, Some(settings.id.to_string()), settings.reconnect, fork);
         let board = Board::new(Policies::default(), settings.retry, settings.quarantine, SmallRng::from_rng(&mut rng));
         let mirror = Mirror::restore(memory.desired.into_values(), memory.position);
         let mut events = VecDeque::from([Event::Init]);

@@ -5,6 +5,7 @@ mod reporting;
 
 use std::{future::Future, path::Path, time::Duration};
 
+use nimbus_client::{Advice, Arrival, Change, Effect, Mirror, Uplink};
 use nimbus_core::{AgentId, Labels, Position, Revision};
 use nimbus_wire::v1::{self, Mode};
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
@@ -17,16 +18,14 @@ use tonic::Status;
 use self::{jobs::Jobs, reporting::Reports};
 use crate::{
     agent::AgentError,
-    board::{Board, Change, Policies},
+    board::{Board, Policies},
     cache::{Aside, CacheError, Delta, Health, Keeper, Memory},
     handle::{AgentStatus, Command, Explanation, Link},
     journal::Journal,
     kinds::Kinds,
     metrics::{Metrics, ModeLabel},
-    mirror::{Effect, Mirror},
     report::Reporter,
     settings::Settings,
-    uplink::{Advice, Arrival, Uplink},
 };
 
 /// What an agent is made of before it runs.
@@ -165,14 +164,14 @@ impl Running {
         let now = Instant::now();
         let mut rng = SmallRng::seed_from_u64(settings.seed);
         let mut fork = || SmallRng::from_rng(&mut rng);
-        let identity = settings.id.to_string();
+        let identity = Some(settings.id.to_string());
         let uplink =
             Uplink::new(settings.endpoints.clone(), settings.connector.clone(), identity, settings.reconnect, fork());
         let mut board = Board::new(policies, settings.retry, settings.quarantine, fork());
         let Memory { position, desired, applied, started, stale, saved_at, .. } = memory;
         let mirror = Mirror::restore(desired.values().cloned(), position);
         let detach_at =
-            (mirror.len() > 0 || !applied.is_empty() || !started.is_empty()).then(|| now + settings.detached_after);
+            (!mirror.is_empty() || !applied.is_empty() || !started.is_empty()).then(|| now + settings.detached_after);
         if detach_at.is_some() {
             tracing::info!(agent.id = %settings.id, objects = mirror.len(), revision = position.map(|at| at.revision.0), saved = ?saved_at, "restored from disk");
             board.hold(true);

@@ -54,7 +54,7 @@ impl Publisher {
 
 /// The first step of a sync.
 pub(crate) fn begin() -> v1::SyncRequest {
-    let begin = v1::SyncBegin { publisher: NAME.to_owned(), fence: 0, kinds: vec![KIND.to_owned()] };
+    let begin = v1::SyncBegin { publisher: NAME.to_owned(), fence: 0, kinds: vec![KIND.to_owned()], leases: vec![] };
     v1::SyncRequest { step: Some(Step::Begin(begin)) }
 }
 

@@ -11,7 +11,7 @@ use crate::schemas::SchemaLimits;
 pub struct Config {
     /// Identity of the history that begins with this bus. A restarted in-memory bus needs another one.
     pub epoch: Epoch,
-    /// Where session numbers begin; they should be hard to guess.
+    /// Where session numbers begin, and tokens of leases; they should be hard to guess, and others after a restart.
     pub seed: u64,
     /// How often a subscriber that has everything is told so, with its digest and the ages of publishers.
     pub bookmark_interval: Duration,
@@ -145,10 +145,14 @@ impl Limits {
             ("object_bytes", store.object_bytes),
             ("labels", store.labels),
             ("refs", store.refs),
+            ("finalizers", store.finalizers),
             ("named_agents", store.named_agents),
             ("ops", store.steps),
+            ("leases", store.leases),
             ("tombstones", store.tombstones),
             ("idle_filters", store.idle_filters),
+            ("unsettled", store.unsettled),
+            ("unsettled_bytes", store.unsettled_bytes),
             ("sessions", self.sessions),
             ("publishers", self.publishers),
             ("message_bytes", self.message_bytes),

@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
-use nimbus_core::{Audience, Generation, Invalid, Kind, Labels, ObjectKey, Reference, Revision, Uid};
-use nimbus_store::{Draft, Filter, Op, Precondition, Scope, StatusDraft, Step, Viewer};
+use nimbus_core::{
+    Annotations, Audience, Finalizers, Generation, Invalid, Kind, Labels, ObjectKey, Reference, Revision, Uid,
+};
+use nimbus_store::{Draft, Filter, FinalizersDraft, Op, Precondition, Scope, StatusDraft, Step, Viewer};
 use nimbus_wire::v1;
 use prost::Message as _;
 use tonic::Status;
@@ -27,12 +29,13 @@ impl Converter<'_> {
         let precondition = precondition(op.precondition, path)?;
         let take_over = op.take_over;
         let op = match op.op {
-            None => return Err(fault::bad(path, "one of upsert, delete or status must be set")),
+            None => return Err(fault::bad(path, "one of upsert, delete, status or finalizers must be set")),
             Some(v1::op::Op::Upsert(object)) => Op::Upsert(self.draft(object, &format!("{path}.upsert"))?),
             Some(v1::op::Op::Delete(key)) => {
                 Op::Delete(ObjectKey::try_from(&key).map_err(|error| fault::field(&format!("{path}.delete"), &error))?)
             }
             Some(v1::op::Op::Status(write)) => Op::Status(self.status(write, &format!("{path}.status"))?),
+            Some(v1::op::Op::Finalizers(write)) => Op::Finalizers(finalizers(&write, &format!("{path}.finalizers"))?),
         };
         Ok(Step { op, precondition, take_over })
     }
@@ -44,6 +47,10 @@ impl Converter<'_> {
             .ok_or_else(|| fault::bad(&at("spec"), "a spec, packed in google.protobuf.Any"))?;
         if object.status.is_some() || object.observed_generation != 0 {
             return Err(fault::bad(&at("status"), "no status: it has other writers (hint: use an op with status)"));
+        }
+        if !object.finalizers.is_empty() || object.deleting {
+            let expected = "no finalizers and no deletion (hint: use an op with finalizers, or delete)";
+            return Err(fault::bad(&at("finalizers"), expected));
         }
         let kind = kind_of(&spec).map_err(|expected| fault::bad(&at("spec"), expected))?;
         if !object.kind.is_empty() && object.kind != kind {
@@ -65,6 +72,8 @@ impl Converter<'_> {
             labels: Labels::new(&object.labels).map_err(|error| fault::field(&at("labels"), &error))?,
             refs,
             owner: object.owner,
+            annotations: Annotations::new(object.annotations)
+                .map_err(|error| fault::field(&at("annotations"), &error))?,
             audience: Audience::from_wire(object.audience.as_ref())
                 .map_err(|error| fault::field(&at("audience"), &error))?,
             spec: encode(&spec),
@@ -165,6 +174,26 @@ fn kind_of(any: &Any) -> Result<String, String> {
         Ok(kind) => Ok(kind.to_string()),
         Err(_) => Err(format!("a type such as type.googleapis.com/demo.v1.Policy, found {:?}", any.type_url)),
     }
+}
+
+fn finalizers(write: &v1::FinalizersWrite, path: &str) -> Result<FinalizersDraft, Status> {
+    let key = write
+        .key
+        .as_ref()
+        .ok_or_else(|| fault::bad(&format!("{path}.key"), "the key of the object"))?;
+    let key = ObjectKey::try_from(key).map_err(|error| fault::field(&format!("{path}.key"), &error))?;
+    if write.add.is_empty() && write.remove.is_empty() {
+        return Err(fault::bad(path, "finalizers to add, or to remove"));
+    }
+    let names = |field: &str, names: &[String]| {
+        let names = Finalizers::new(names.iter().map(String::as_str));
+        names.map_err(|error| fault::field(&format!("{path}.{field}"), &error))
+    };
+    let (add, remove) = (names("add", &write.add)?, names("remove", &write.remove)?);
+    if let Some(both) = add.iter().find(|name| remove.contains(name)) {
+        return Err(fault::bad(&format!("{path}.remove"), format!("{both:?} is added by the same operation")));
+    }
+    Ok(FinalizersDraft { key, add, remove })
 }
 
 fn references(refs: &[v1::Reference], path: &str) -> Result<Arc<[Reference]>, Status> {

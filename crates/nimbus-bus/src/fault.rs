@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use nimbus_core::Invalid;
-use nimbus_store::{Reason, Refused};
+use nimbus_store::{Lost, Reason, Refused};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -35,6 +35,13 @@ pub(crate) fn later(message: impl Into<String>, after: Duration) -> Status {
     Status::with_error_details(Code::Unavailable, message, details)
 }
 
+/// The disk has failed. Whoever asks again asks in vain until the bus is restarted, but need not know that.
+pub(crate) fn lost(lost: &Lost) -> Status {
+    let mut details = ErrorDetails::new();
+    details.set_error_info("STORE_FAILED", DOMAIN, HashMap::new());
+    Status::with_error_details(Code::Unavailable, lost.to_string(), details)
+}
+
 /// A session that is over for a reason that the agent should know.
 pub(crate) fn superseded(newer: u64) -> Status {
     let mut details = ErrorDetails::new();
@@ -60,6 +67,9 @@ pub(crate) fn refused(refused: &Refused, path: &str) -> Status {
                 Reason::StaleGeneration { .. } | Reason::SameGeneration(_) | Reason::ObservedAhead { .. } => {
                     precondition(&mut details, "generation", &subject, reason)
                 }
+                Reason::Deleting(_) | Reason::Unfinished(_) => {
+                    precondition(&mut details, "finalizers", &subject, reason)
+                }
                 Reason::NoSuchObject => Code::NotFound,
                 Reason::TooLarge { limit, .. } => {
                     details.add_bad_request_violation(&at, reason.to_string());
@@ -77,7 +87,18 @@ pub(crate) fn refused(refused: &Refused, path: &str) -> Status {
             let details = ErrorDetails::with_precondition_failure_violation("fence", publisher.as_str(), &message);
             Status::with_error_details(Code::FailedPrecondition, message, details)
         }
+        Refused::LeaseLost { lease, current, .. } => {
+            let mut details = ErrorDetails::with_precondition_failure_violation("lease", &**lease, &message);
+            let mut metadata = HashMap::from([("lease".to_owned(), lease.to_string())]);
+            if let Some(current) = current {
+                metadata.insert("holder".to_owned(), current.holder.to_string());
+                metadata.insert("token".to_owned(), current.token.to_string());
+            }
+            details.set_error_info("LEASE_LOST", DOMAIN, metadata);
+            Status::with_error_details(Code::FailedPrecondition, message, details)
+        }
         Refused::Full { limit, .. } => full(limit, message),
+        Refused::Lost(failure) => lost(failure),
         Refused::NoSync(_) => Status::aborted(message),
         Refused::NotCovered { .. } => bad(path, message),
         _ => Status::failed_precondition(message),

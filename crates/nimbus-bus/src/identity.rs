@@ -59,6 +59,17 @@ impl Identity {
         AgentId::new(claimed).map(Some).map_err(|error| fault::field("agent", &error))
     }
 
+    /// The holder of leases that the caller is, or says to be.
+    pub(crate) fn holder<'a>(&'a self, claimed: &'a str) -> Result<&'a str, Status> {
+        match (claimed, &self.name) {
+            ("", None) => {
+                Err(fault::bad("holder", "a name of this instance: two that share one would both hold the lease"))
+            }
+            ("", Some(name)) => Ok(name),
+            (claimed, _) => self.check(claimed, "hold leases").map(|()| claimed),
+        }
+    }
+
     /// Nobody speaks for another.
     fn check(&self, claimed: &str, verb: &str) -> Result<(), Status> {
         match &self.name {

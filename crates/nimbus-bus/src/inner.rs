@@ -1,20 +1,23 @@
 //! What all services of one bus share.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, atomic::AtomicUsize},
+};
 
 use dashmap::DashMap;
 use nimbus_core::{Kind, PublisherId};
-use nimbus_store::{Collection, Fields, Scope};
+use nimbus_store::{Collection, Fields, Lost, OpenError, Refused, Scope};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use prost::Message as _;
 use tokio::time::Instant;
-use tonic::Status;
-use tonic_health::{ServingStatus, server::HealthReporter};
+use tonic_health::server::HealthReporter;
 
 use crate::{
-    admission::Admission, config::Config, convert::Converter, fault, fleet::Fleet, lists::Lists, metrics::Metrics,
-    schemas::Schemas, sessions::Sessions,
+    admission::Admission, config::Config, convert::Converter, fleet::Fleet, lists::Lists, metrics::Metrics,
+    readiness::Readiness, schemas::Schemas, sessions::Sessions,
 };
 
 /// What all services of one bus share.
@@ -29,7 +32,10 @@ pub(crate) struct Inner {
     pub(crate) lists: Lists,
     pub(crate) metrics: Metrics,
     pub(crate) health: HealthReporter,
+    pub(crate) readiness: Readiness,
     heard: DashMap<PublisherId, Heard>,
+    /// How many kinds there were when somebody last looked.
+    pub(crate) kinds: AtomicUsize,
 }
 
 /// When a publisher was last heard of, and what it publishes.
@@ -41,30 +47,49 @@ struct Heard {
 /// Reads fields of specs with the schemas that were registered.
 pub(crate) struct SchemaFields(pub(crate) Schemas);
 
-/// In the health service: whether every kind that the bus knows is complete.
-pub(crate) const READY: &str = "nimbus.ready";
+/// Descriptors are kept beside the objects, under names that begin like this.
+const SCHEMAS: &str = "schema/";
 
 /// A bookmark is sent to every agent again and again; it names this many publishers at most, the most silent ones.
 const BOOKMARK_PUBLISHERS: usize = 16;
 
+/// Tokens of leases begin where the seed says, with room for as many as anybody can ask for.
+const TOKEN_SHIFT: u32 = 16;
+
 // === impl Inner ===
 
 impl Inner {
-    pub(crate) fn new(config: Config, metrics: Metrics, health: HealthReporter) -> Self {
+    /// In memory, or kept in a file.
+    pub(crate) fn new(
+        mut config: Config,
+        path: Option<&Path>,
+        metrics: Metrics,
+        health: HealthReporter,
+    ) -> Result<Self, OpenError> {
         let limits = &config.limits;
         metrics.set_limits(&limits.named());
         let schemas = Schemas::new(limits.schemas.clone());
         let fields: Arc<dyn Fields> = Arc::new(SchemaFields(schemas.clone()));
-        let store = Collection::new(nimbus_store::Config {
+        let durable = path.is_some();
+        let collection = nimbus_store::Config {
             limits: limits.store.clone(),
             fields: fields.clone(),
             assume_complete: config.assume_complete,
             frame_bytes: limits.frame_bytes,
             group_bytes: limits.group_bytes,
+            last_token: if durable { 0 } else { config.seed >> TOKEN_SHIFT },
             ..nimbus_store::Config::new(config.epoch)
-        });
+        };
+        let store = match path {
+            None => Collection::new(collection),
+            Some(path) => Collection::open(path, collection)?,
+        };
+        config.epoch = store.state().epoch();
+        recall(&store, &schemas);
+        let limits = &config.limits;
+        let kinds = store.state().kinds().count();
         let fleet = Arc::new(Fleet::new(&config, metrics.clone()));
-        Self {
+        Ok(Self {
             store,
             schemas,
             fields,
@@ -73,10 +98,22 @@ impl Inner {
             admission: Mutex::new(Admission::new(limits.snapshot_rate, limits.snapshot_burst, limits.reservations)),
             lists: Lists::new(limits.open_lists),
             metrics,
+            readiness: Readiness::new(health.clone()),
             health,
             heard: DashMap::new(),
+            kinds: AtomicUsize::new(kinds),
             config,
+        })
+    }
+
+    /// Remembers descriptors for the next process.
+    pub(crate) async fn remember(&self, kinds: &[String], request: &v1::RegisterKindsRequest) -> Result<(), Lost> {
+        if !self.store.is_durable() {
+            return Ok(());
         }
+        // A newer version of the same kinds takes the place of the older.
+        let request = v1::RegisterKindsRequest { kinds: kinds.to_vec(), ..request.clone() };
+        self.store.set_extra(&schema_name(kinds), Some(request.encode_to_vec().into())).await
     }
 
     pub(crate) fn converter(&self) -> Converter<'_> {
@@ -84,11 +121,10 @@ impl Inner {
     }
 
     /// Refuses a publisher of a new name if there are too many.
-    pub(crate) fn check_publisher(&self, publisher: &PublisherId) -> Result<(), Status> {
+    pub(crate) fn check_publisher(&self, publisher: &PublisherId) -> Result<(), Refused> {
         let max = self.config.limits.publishers;
         if !self.heard.contains_key(publisher) && self.heard.len() >= max {
-            self.metrics.refuse("publishers");
-            return Err(fault::full("publishers", format!("publishers are limited to {max}")));
+            return Err(Refused::Full { limit: "publishers", max });
         }
         Ok(())
     }
@@ -127,21 +163,31 @@ impl Inner {
         ages.truncate(BOOKMARK_PUBLISHERS);
         ages
     }
+}
 
-    /// Says in the health service whether every known kind is complete.
-    pub(crate) async fn update_readiness(&self) {
-        loop {
-            let state = self.store.state();
-            let ready = state.kinds().all(|(kind, _)| state.is_complete(kind));
-            let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
-            self.health.set_service_status(READY, status).await;
-            // Another call may have looked later and written earlier.
-            let now = self.store.state();
-            if now.kinds().all(|(kind, _)| now.is_complete(kind)) == ready {
-                return;
-            }
+/// Takes back what a process before this one had: leases, and descriptors of kinds. What cannot be used any more is said,
+/// and left where it is; everybody registers again when they start.
+fn recall(store: &Collection, schemas: &Schemas) {
+    if let Err(error) = store.restore_leases(Instant::now().into_std()) {
+        tracing::error!(%error, "leases cannot be read, their holders must take them again");
+    }
+    for (name, bytes) in store.extras(SCHEMAS) {
+        let registered =
+            v1::RegisterKindsRequest::decode(bytes)
+                .map_err(|error| error.to_string())
+                .and_then(|request| {
+                    schemas
+                        .register(&request.descriptor_set, &request.kinds)
+                        .map_err(|error| error.to_string())
+                });
+        if let Err(error) = registered {
+            tracing::error!(name, error, "descriptors cannot be used, their kinds must be registered again");
         }
     }
+}
+
+fn schema_name(kinds: &[String]) -> String {
+    format!("{SCHEMAS}{}", kinds.join(","))
 }
 
 // === impl SchemaFields ===

@@ -26,6 +26,9 @@ pub struct Metrics {
     pub(crate) applied: Histogram,
     pub(crate) transactions: Family<OutcomeLabel, Counter>,
     pub(crate) syncs: Family<OutcomeLabel, Counter>,
+    leases: Gauge,
+    pub(crate) leases_acquired: Counter,
+    pub(crate) leases_lost: Counter,
     pub(crate) refusals: Family<LimitLabel, Counter>,
     pub(crate) used: Family<LimitLabel, Gauge>,
     limits: Family<LimitLabel, Gauge>,
@@ -73,6 +76,9 @@ impl Default for Metrics {
             applied: latency(),
             transactions: Family::default(),
             syncs: Family::default(),
+            leases: Gauge::default(),
+            leases_acquired: Counter::default(),
+            leases_lost: Counter::default(),
             refusals: Family::default(),
             used: Family::default(),
             limits: Family::default(),
@@ -98,6 +104,9 @@ impl Metrics {
             applied,
             transactions,
             syncs,
+            leases,
+            leases_acquired,
+            leases_lost,
             refusals,
             used,
             limits,
@@ -114,6 +123,9 @@ impl Metrics {
         registry.register("applied_seconds", "From publishing to the report that it is applied", applied);
         registry.register("transactions", "Transactions, by outcome", transactions);
         registry.register("syncs", "Publisher syncs, by outcome", syncs);
+        registry.register("leases", "Leases that are held", leases);
+        registry.register("leases_acquired", "Leases that were given to a new holder", leases_acquired);
+        registry.register("leases_lost", "Renewals and writes that came after the lease was lost", leases_lost);
         registry.register("refusals", "Requests refused because a limit was reached", refusals);
         registry.register("used", "How much of a limit is used", used);
         registry.register("limit", "The limit as it is configured", limits);
@@ -146,6 +158,12 @@ impl Metrics {
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
         self.set_used("agents", census.iter().sum());
+    }
+
+    /// How many leases are held.
+    pub(crate) fn set_leases(&self, held: usize) {
+        self.leases.set(i64::try_from(held).unwrap_or(i64::MAX));
+        self.set_used("leases", held);
     }
 
     /// One session more, or less.

@@ -1,9 +1,9 @@
 //! The bus as a whole: its services on connections that are given to it.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, path::Path, sync::Arc};
 
-use nimbus_store::Collection;
-use nimbus_wire::v1::{fleet_server::FleetServer, publisher_server::PublisherServer};
+use nimbus_store::{Collection, OpenError};
+use nimbus_wire::v1::{fleet_server::FleetServer, leases_server::LeasesServer, publisher_server::PublisherServer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{
@@ -19,14 +19,14 @@ use tonic_health::{
 use tower::util::MapResponseLayer;
 
 use crate::{
-    config::Config, fault, fleet::FleetService, handshake::Handshake, inner::Inner, metrics::Metrics,
+    config::Config, fault, fleet::FleetService, handshake::Handshake, inner::Inner, leasing::Leasing, metrics::Metrics,
     publishing::Publishing, reflection, schemas::Schemas, subscribe::BusService,
 };
 
 /// A bus. Cheap to clone; all clones are the same bus.
 #[derive(Clone)]
 pub struct Bus {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     health: HealthServer<HealthService>,
 }
 
@@ -45,16 +45,29 @@ const MAX_HEADERS: u32 = 16 << 10;
 /// Streams that a client opens and resets at once cost it little and us a lot; beyond this, the connection ends.
 const MAX_RESET_STREAMS: usize = 64;
 
-const SERVICES: [&str; 4] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher", "nimbus.v1.Fleet"];
+const SERVICES: [&str; 5] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher", "nimbus.v1.Fleet", "nimbus.v1.Leases"];
 
 // === impl Bus ===
 
 impl Bus {
     /// A bus with an empty collection.
     pub fn new(config: Config, metrics: Metrics) -> Self {
+        Self::make(config, None, metrics).expect("memory needs no opening")
+    }
+
+    /// A bus with a durable collection, which is made if there is no such file. It goes on with the epoch of the file;
+    /// that of the configuration is for a new one.
+    ///
+    /// # Errors
+    /// If the file is damaged, of a newer version, in use, or cannot be read.
+    pub fn open(path: &Path, config: Config, metrics: Metrics) -> Result<Self, OpenError> {
+        Self::make(config, Some(path), metrics)
+    }
+
+    fn make(config: Config, path: Option<&Path>, metrics: Metrics) -> Result<Self, OpenError> {
         let reporter = HealthReporter::new();
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
-        Self { inner: Arc::new(Inner::new(config, metrics, reporter)), health }
+        Ok(Self { inner: Arc::new(Inner::new(config, path, metrics, reporter)?), health })
     }
 
     /// The collection that it serves.
@@ -83,13 +96,14 @@ impl Bus {
         for service in SERVICES {
             inner.health.set_service_status(service, ServingStatus::Serving).await;
         }
-        inner.update_readiness().await;
+        inner.readiness.refresh(&inner.store).await;
         let (config, limits) = (&inner.config, &inner.config.limits);
         let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
         let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         let fleet = FleetServer::new(FleetService(inner.clone()))
             .max_decoding_message_size(limits.message_bytes)
             .max_encoding_message_size(usize::MAX);
+        let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         let counted = inner.clone();
         let server = Server::builder()
             .layer(MapResponseLayer::new(move |response| oversize(&counted.metrics, response)))
@@ -101,6 +115,7 @@ impl Bus {
             .add_service(BusService::new(inner.clone()))
             .add_service(publisher)
             .add_service(fleet)
+            .add_service(leases)
             .add_service(self.health)
             .add_service(reflection)
             .add_service(reflection_alpha);
@@ -129,6 +144,8 @@ impl Bus {
         tokio::select! {
             served = server.serve_with_incoming_shutdown(incoming, draining) => served?,
             () = inner.fleet.keep() => {}
+            () = inner.readiness.keep(&inner.store) => {}
+            () = inner.keep_counting_leases() => {}
             () = deadline => tracing::info!("drain deadline reached, closing what is left"),
         }
         Ok(())

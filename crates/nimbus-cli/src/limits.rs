@@ -33,10 +33,14 @@ limits! {
     max_object_bytes: usize, "Bytes of one encoded object" => store.object_bytes;
     max_labels: usize, "Labels of one object" => store.labels;
     max_refs: usize, "References of one object" => store.refs;
+    max_finalizers: usize, "Finalizers of one object" => store.finalizers;
     max_named_agents: usize, "Agents named by one object" => store.named_agents;
     max_ops: usize, "Operations in one transaction" => store.steps;
+    max_leases: usize, "Leases that are held at the same time" => store.leases;
     max_tombstones: usize, "Ends of objects that are remembered, for those who come back" => store.tombstones;
     max_idle_filters: usize, "Objects kept up to date for filters that nobody is subscribed with" => store.idle_filters;
+    max_unsettled: usize, "Transactions that wait for the disk" => store.unsettled;
+    max_unsettled_bytes: usize, "Bytes of transactions that wait for the disk" => store.unsettled_bytes;
     max_sessions: usize, "Subscriptions at the same time" => sessions;
     max_publishers: usize, "Publishers, by name" => publishers;
     max_message_bytes: usize, "Bytes of one request" => message_bytes;

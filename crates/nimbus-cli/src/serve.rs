@@ -1,6 +1,6 @@
 //! `nimbus serve`: a bus on a socket.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{error::Error, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use nimbus_bus::{Bus, Config, Metrics};
@@ -18,8 +18,9 @@ pub(crate) struct Arguments {
     #[arg(long, env = "NIMBUS_LISTEN", default_value = "127.0.0.1:7400")]
     listen: SocketAddr,
 
-    /// Where objects are kept: `memory` forgets them when it stops, and publishers refill it.
-    #[arg(long, env = "NIMBUS_STORE", default_value = "memory", value_parser = parse_store)]
+    /// Where objects are kept: `redb:PATH` in a file, so that a restart goes on where it was; `memory` forgets them when
+    /// it stops, and publishers refill it.
+    #[arg(long, env = "NIMBUS_STORE", default_value = "redb:nimbus.redb", value_name = "redb:PATH|memory", value_parser = parse_store)]
     store: Store,
 
     /// Treat every kind as complete, whether a publisher has synced it or not.
@@ -51,13 +52,14 @@ pub(crate) struct Arguments {
 /// Long enough to be cheap, short enough not to be noticed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Store {
     Memory,
+    Redb(PathBuf),
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
-    let Arguments { listen, store: Store::Memory, assume_complete, limits, .. } = arguments;
+    let Arguments { listen, store, assume_complete, limits, .. } = arguments;
     let (bookmark_interval, drain) = (arguments.bookmark_interval, arguments.drain);
     let (lost_after, forget_after) = (arguments.lost_after, arguments.forget_after);
     let listener = TcpListener::bind(listen)
@@ -74,15 +76,21 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
         limits: limits.into_limits()?,
         ..Config::new(Epoch(rand::random()), rand::random())
     };
-    let epoch = config.epoch;
-    let bus = Bus::new(config, Metrics::new(&mut Registry::default()));
+    let metrics = Metrics::new(&mut Registry::default());
+    let bus = match &store {
+        Store::Memory => Bus::new(config, metrics),
+        Store::Redb(path) => Bus::open(path, config, metrics).map_err(|error| described(&error))?,
+    };
+    let state = bus.store().state();
+    let (epoch, revision, objects) = (state.epoch(), state.head(), state.objects());
+    drop(state);
     let incoming = TcpListenerStream::new(listener).then(prepare);
 
     #[allow(clippy::print_stdout, reason = "scripts read the address from the first line")]
     {
         println!("listening on {address}");
     }
-    tracing::info!(%address, %epoch, store = "memory", assume_complete, "bus started");
+    tracing::info!(%address, %epoch, %revision, objects, %store, assume_complete, "bus started");
     let stop = async {
         if let Err(error) = shutdown::requested().await {
             tracing::error!(%error, "cannot wait for signals, stopping");
@@ -106,11 +114,31 @@ async fn prepare(stream: std::io::Result<TcpStream>) -> std::io::Result<TcpStrea
     }
 }
 
-fn parse_store(text: &str) -> Result<Store, String> {
-    match text {
-        "memory" => Ok(Store::Memory),
-        other => Err(format!("{other:?} is not available: this version keeps objects in memory only (use memory)")),
+impl fmt::Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Redb(path) => write!(f, "redb:{}", path.display()),
+        }
     }
+}
+
+fn parse_store(text: &str) -> Result<Store, String> {
+    match text.split_once(':') {
+        None if text == "memory" => Ok(Store::Memory),
+        Some(("redb", path)) if !path.is_empty() => Ok(Store::Redb(path.into())),
+        _ => Err("expected redb:PATH, such as redb:/var/lib/nimbus/store.redb, or memory".to_owned()),
+    }
+}
+
+/// An error with all that caused it.
+fn described(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

@@ -3,7 +3,7 @@
 use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// Long enough for a DNS name, which is what people use.
-const MAX_ID: usize = 253;
+pub(crate) const MAX_ID: usize = 253;
 
 /// Why a name, label or selector from outside was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +32,7 @@ pub struct Uid(Arc<str>);
 /// Whether `c` may stand in names of objects, agents and publishers.
 ///
 /// No `/`, so that `kind/namespace/name` can be taken apart again; nothing that a shell or a log would have to quote.
-fn is_name_char(c: char) -> bool {
+pub(crate) fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@' | '+' | '~' | '=')
 }
 
@@ -43,7 +43,11 @@ pub fn is_name(value: &str) -> bool {
     !value.is_empty() && value.len() <= MAX_ID && value.chars().all(is_name_char)
 }
 
-pub(crate) fn check_name(what: &'static str, value: &str) -> Result<(), Invalid> {
+/// Says what names look like if this is none.
+///
+/// # Errors
+/// If it is empty, too long, or has characters that names may not have.
+pub fn check_name(what: &'static str, value: &str) -> Result<(), Invalid> {
     is_name(value).then_some(()).ok_or_else(|| Invalid::new(what, value, NAME_RULE))
 }
 
@@ -67,6 +71,12 @@ macro_rules! name {
 
         impl Borrow<str> for $type {
             fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl AsRef<str> for $type {
+            fn as_ref(&self) -> &str {
                 &self.0
             }
         }

@@ -3,10 +3,13 @@
 //! Everything here is a plain value: no I/O, no clock, no runtime. A value that exists is valid; what comes from outside
 //! goes through a `new` or `parse` that says what it expected.
 
+mod annotations;
 mod audience;
 mod backoff;
 mod digest;
+mod draft;
 mod failure;
+mod finalizers;
 mod id;
 mod key;
 mod labels;
@@ -14,11 +17,14 @@ mod object;
 mod revision;
 mod selector;
 
+pub use annotations::Annotations;
 pub use audience::Audience;
 pub use backoff::Backoff;
 pub use digest::{BucketSet, Buckets, Digest, LeafHasher};
+pub use draft::{Draft, DraftParts, InvalidDraft};
 pub use failure::{Failure, Permanent};
-pub use id::{AgentId, Invalid, PublisherId, Uid, is_name};
+pub use finalizers::Finalizers;
+pub use id::{AgentId, Invalid, PublisherId, Uid, check_name, is_name};
 pub use key::{Kind, ObjectKey, Reference};
 pub use labels::Labels;
 pub use object::{Meta, Object, ObjectError, Spec};

@@ -6,7 +6,9 @@ use nimbus_wire::v1;
 use prost::{Message, Name};
 use prost_types::Any;
 
-use crate::{Generation, Invalid, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid};
+use crate::{
+    Annotations, Finalizers, Generation, Invalid, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid,
+};
 
 /// A kind that a program knows as a type: every prost message that has a name (`enable_type_names` in prost-build).
 pub trait Spec: Message + Name + Default + 'static {
@@ -46,6 +48,12 @@ pub struct Meta {
     pub owner: Option<v1::Owner>,
     /// The publisher that owns the spec.
     pub manager: Option<PublisherId>,
+    /// Notes for people and programs.
+    pub annotations: Annotations,
+    /// Who still has something to do before a delete is done.
+    pub finalizers: Finalizers,
+    /// Whether a delete was asked for.
+    pub deleting: bool,
 }
 
 /// An object with a spec of type `K`.
@@ -92,6 +100,23 @@ pub enum ObjectError {
 // === impl Meta ===
 
 impl Meta {
+    /// Metadata with nothing but a name, a life and numbers.
+    pub fn new(key: ObjectKey, uid: Uid, generation: Generation, revision: Revision) -> Self {
+        Self {
+            key,
+            uid,
+            generation,
+            revision,
+            labels: Labels::default(),
+            refs: Arc::default(),
+            owner: None,
+            manager: None,
+            annotations: Annotations::default(),
+            finalizers: Finalizers::default(),
+            deleting: false,
+        }
+    }
+
     /// Reads the metadata of an object.
     ///
     /// # Errors
@@ -107,6 +132,9 @@ impl Meta {
             refs: object.refs.iter().map(Reference::try_from).collect::<Result<_, _>>()?,
             owner: object.owner.clone(),
             manager: manager.map(|manager| PublisherId::new(manager)).transpose()?,
+            annotations: Annotations::new(object.annotations.clone())?,
+            finalizers: Finalizers::new(object.finalizers.iter().map(String::as_str))?,
+            deleting: object.deleting,
         })
     }
 

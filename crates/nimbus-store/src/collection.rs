@@ -1,34 +1,33 @@
 //! The collection: one writer, many readers that never block it.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
-    sync::Arc,
-};
+mod leasing;
 
-use arc_swap::ArcSwap;
-use nimbus_core::{Epoch, Kind, PublisherId, Revision};
-use parking_lot::Mutex;
+use std::{fmt, ops::Bound, path::Path, sync::Arc};
+
+use bytes::Bytes;
+use nimbus_core::{Epoch, Revision};
+use parking_lot::MutexGuard;
 
 use crate::{
+    core::Core,
     cursor::Cursor,
+    durable::{self, Committer, Disk, Lost, OpenError, RealDisk},
     feed::Feeds,
-    filter::{Fields, Filter, NoFields},
+    filter::{Fields, NoFields},
     interest::{Interest, Signal},
     limits::Limits,
-    plan::{Plan, check_kinds},
-    publishers::{SyncId, SyncSummary},
-    record::Record,
+    plan::Plan,
+    queue::Wake,
     scope::Scope,
     state::State,
-    txn::{Committed, Draft, Effect, Op, Refused, Step, Txn},
-    view::View,
-    writer::{Touched, Writer},
+    ticket::Ticket,
+    txn::{Committed, Refused, Txn},
+    writer::Writer,
 };
 
 /// How a collection is made.
 pub struct Config {
-    /// Identity of the history that begins here.
+    /// Identity of the history that begins here. A durable collection goes on with the one that it has.
     pub epoch: Epoch,
     /// What is accepted.
     pub limits: Limits,
@@ -42,27 +41,26 @@ pub struct Config {
     /// Large groups that are being sent may hold on to this much in all; beyond it, readers that have stalled in the
     /// oldest ones begin again.
     pub group_bytes: usize,
+    /// Tokens of leases are above this. A history without a memory of those before it gives another number each time, so
+    /// that no token of an earlier one is good again.
+    pub last_token: u64,
 }
 
 /// A versioned collection of objects. Cheap to clone; all clones are the same collection.
 ///
 /// Reads never block and are consistent: a [`State`] is the whole collection at one revision.
+///
+/// A collection that was opened from a file is durable: a write is acknowledged, and shown to readers, only when it is on
+/// disk. Writes that wait for the disk are written together. When the last clone is dropped, the thread that drops it
+/// waits until everything is on disk.
 #[derive(Clone)]
 pub struct Collection(Arc<Inner>);
 
 struct Inner {
-    state: ArcSwap<State>,
-    writer: Mutex<Writer>,
-    interest: Arc<Interest>,
+    core: Arc<Core>,
     feeds: Feeds,
-}
-
-/// Keeps the views of a filter; when the last one is dropped, they may go.
-#[derive(Debug)]
-pub(crate) struct FilterLease {
-    store: Collection,
-    filter: Arc<Filter>,
-    kinds: Vec<Option<Kind>>,
+    /// Writes to the disk, if there is one.
+    committer: Option<Committer>,
 }
 
 // === impl Config ===
@@ -77,6 +75,7 @@ impl Config {
             assume_complete: false,
             frame_bytes: 256 << 10,
             group_bytes: 512 << 20,
+            last_token: 0,
         }
     }
 }
@@ -93,27 +92,55 @@ impl fmt::Debug for Config {
 // === impl Collection ===
 
 impl Collection {
-    /// An empty collection.
+    /// An empty collection, in memory only.
     pub fn new(config: Config) -> Self {
-        Self(Arc::new(Inner {
-            state: ArcSwap::from_pointee(State::new(config.epoch, config.assume_complete)),
-            writer: Mutex::new(Writer::new(config.limits, config.fields)),
-            interest: Arc::default(),
-            feeds: Feeds::new(config.frame_bytes, config.group_bytes),
-        }))
+        let state = State::new(config.epoch, config.assume_complete);
+        let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
+        let core = Arc::new(Core::new(state, Writer::new(config.limits, config.fields, config.last_token)));
+        Self(Arc::new(Inner { core, feeds, committer: None }))
+    }
+
+    /// Opens a durable collection, or makes it if there is no file. It goes on with the epoch, the revision and all else
+    /// that was acknowledged; `config.epoch` is for a new one.
+    ///
+    /// All of the file is read and verified. Reading changes nothing in it.
+    ///
+    /// # Errors
+    /// If the file is damaged, somebody else's, or cannot be used.
+    pub fn open(path: &Path, config: Config) -> Result<Self, OpenError> {
+        Self::open_on(&RealDisk, path, config)
+    }
+
+    /// As [`Collection::open`], on any disk.
+    pub(crate) fn open_on(disk: &impl Disk, path: &Path, config: Config) -> Result<Self, OpenError> {
+        let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
+        let (core, committer) = durable::open(disk, path, config)?;
+        Ok(Self(Arc::new(Inner { core, feeds, committer: Some(committer) })))
+    }
+
+    /// Whether what is acknowledged outlives the process.
+    pub fn is_durable(&self) -> bool {
+        self.0.committer.is_some()
+    }
+
+    /// Why writes are refused since the disk failed, if it did. Only a restart helps.
+    pub fn failure(&self) -> Option<Arc<Lost>> {
+        self.0.core.lock().failure().cloned()
     }
 
     /// The whole collection as it is now.
     pub fn state(&self) -> Arc<State> {
-        self.0.state.load_full()
+        self.0.core.visible()
     }
 
     /// Makes all changes of a transaction, at the next revision. If nothing changes, there is no revision either.
     ///
+    /// Blocks the thread until they are durable, if the collection is; see [`Collection::submit`].
+    ///
     /// # Errors
     /// If any part of it is refused; then nothing has changed.
     pub fn commit(&self, txn: &Txn) -> Result<Committed, Refused> {
-        self.write(txn, None)
+        Ok(self.submit(txn)?.wait()?)
     }
 
     /// Makes all changes of a transaction at a revision that comes from outside, such as that of an upstream bus.
@@ -121,6 +148,25 @@ impl Collection {
     /// # Errors
     /// As [`Collection::commit`], and if the revision is not above all before.
     pub fn commit_at(&self, revision: Revision, txn: &Txn) -> Result<Committed, Refused> {
+        Ok(self.submit_at(revision, txn)?.wait()?)
+    }
+
+    /// Decides about a transaction now; the ticket is settled when its changes are durable and visible.
+    ///
+    /// Transactions are decided in the order in which they are submitted, each by what those before it have changed,
+    /// whether that is visible yet or not.
+    ///
+    /// # Errors
+    /// If any part of it is refused; then nothing changes.
+    pub fn submit(&self, txn: &Txn) -> Result<Ticket, Refused> {
+        self.write(txn, None)
+    }
+
+    /// As [`Collection::submit`], at a revision that comes from outside.
+    ///
+    /// # Errors
+    /// As [`Collection::submit`], and if the revision is not above all before.
+    pub fn submit_at(&self, revision: Revision, txn: &Txn) -> Result<Ticket, Refused> {
         self.write(txn, Some(revision))
     }
 
@@ -129,116 +175,70 @@ impl Collection {
     /// # Errors
     /// If it would be refused.
     pub fn plan(&self, txn: &Txn) -> Result<Committed, Refused> {
-        let writer = self.0.writer.lock();
-        writer.publishers.check_fence(&txn.publisher, txn.fence)?;
-        let state = self.state();
+        let writer = self.0.core.lock_to_write()?;
+        writer.check_fences(&txn.publisher, txn.fence, &txn.leases)?;
+        let state = self.0.core.tip(&writer);
         let plan = Plan::new(&writer.limits, &state, txn, state.head.next())?;
         let revision = if plan.changes.is_empty() { state.head } else { state.head.next() };
         Ok(Committed { revision, outcomes: plan.outcomes })
     }
 
-    /// Begins a sync of these kinds: those that are not complete yet will not be before it ends.
-    ///
-    /// # Errors
-    /// If the publisher is fenced, or there are too many kinds.
-    pub fn begin_sync(&self, publisher: &PublisherId, fence: u64, kinds: BTreeSet<Kind>) -> Result<SyncId, Refused> {
-        let mut writer = self.0.writer.lock();
-        writer.publishers.check_fence(publisher, fence)?;
-        let mut state = State::clone(&self.state());
-        check_kinds(&writer.limits, &state, kinds.iter().filter(|kind| !state.kinds.contains_key(*kind)).count())?;
-        writer.publishers.raise_fence(publisher, fence);
-        for kind in &kinds {
-            let kind = writer.kind(&mut state, kind);
-            if !kind.publishers.contains_key(publisher) {
-                kind.publishers.insert(publisher.clone(), false);
-            }
-        }
-        let id = writer.publishers.begin(publisher, fence, kinds);
-        self.publish(state);
-        Ok(id)
-    }
-
-    /// Adds objects that should exist.
-    ///
-    /// # Errors
-    /// If the sync is not open, or an object is refused; then none of these has changed, and the sync goes on.
-    pub fn sync_items(&self, id: &SyncId, drafts: Vec<Draft>) -> Result<Committed, Refused> {
-        let mut writer = self.0.writer.lock();
-        let open = writer.publishers.open(id)?;
-        if let Some(other) = drafts.iter().find(|draft| !open.kinds.contains(draft.key.kind())) {
-            return Err(Refused::NotCovered { key: other.key.clone(), kind: other.key.kind().clone() });
-        }
-        let steps: Vec<Step> = drafts.into_iter().map(|draft| Op::Upsert(draft).into()).collect();
-        let txn = Txn { publisher: id.publisher.clone(), fence: open.fence, steps };
-        let (committed, touched) = self.write_locked(&mut writer, &txn, None)?;
-        let summary = &mut writer.publishers.open(id)?.summary;
-        for outcome in &committed.outcomes {
-            match outcome.effect {
-                Effect::Created => summary.created += 1,
-                Effect::Updated => summary.updated += 1,
-                _ => summary.unchanged += 1,
-            }
-        }
-        drop(writer);
-        self.0.interest.wake(touched);
-        Ok(committed)
-    }
-
-    /// Ends a sync: what the publisher owns in its kinds and did not name is deleted, and the kinds are complete, as far
-    /// as other publishers that have begun have finished too.
-    ///
-    /// # Errors
-    /// If the sync is not open, or a newer instance of the publisher has written since it began; then it is given up.
-    pub fn end_sync(&self, id: &SyncId) -> Result<(Revision, SyncSummary), Refused> {
-        let mut writer = self.0.writer.lock();
-        let mut open = writer.publishers.close(id)?;
-        writer.publishers.check_fence(&id.publisher, open.fence)?;
-        let mut state = State::clone(&self.state());
-        let forgotten = |record: &&Arc<Record>| *record.manager() == id.publisher && !open.named.contains(record.key());
-        let sweep: Vec<_> = (open.kinds.iter())
-            .filter_map(|kind| state.kind(kind))
-            .flat_map(|kind| kind.all().iter(None).filter(forgotten))
-            .map(|record| record.key().clone())
-            .collect();
-        open.summary.deleted = sweep.len() as u64;
-        let revision = state.head.next();
-        // However many there are, they go at once.
-        let limits = Limits { steps: usize::MAX, ..writer.limits.clone() };
-        let sweep = Txn::sweep(id.publisher.clone(), open.fence, sweep);
-        let plan = Plan::new(&limits, &state, &sweep, revision).expect("a publisher may delete what is its own");
-        let mut touched = Vec::new();
-        if !plan.changes.is_empty() {
-            touched = writer.perform(&mut state, plan, revision);
-        }
-        let mut settles = state.synced.insert(id.publisher.clone()).is_none();
-        for kind in &open.kinds {
-            let kind = writer.kind(&mut state, kind);
-            settles |= kind.publishers.insert(id.publisher.clone(), true) != Some(true);
-        }
-        let head = state.head;
-        self.publish(state);
-        drop(writer);
-        if settles {
-            // Somebody may have waited for it.
-            self.0.interest.wake_all();
-        } else {
-            self.0.interest.wake(touched);
-        }
-        Ok((head, open.summary))
-    }
-
-    /// Gives up a sync: nothing is deleted, nothing becomes complete.
-    pub fn abort_sync(&self, id: &SyncId) {
-        // If it is not open any more, there is nothing to give up.
-        drop(self.0.writer.lock().publishers.close(id));
-    }
-
-    /// Forgets the ends of objects up to `revision`; who is behind it must resync.
+    /// Forgets the ends of objects up to `revision`; who is behind it must resync. Blocks until that is durable.
     pub fn trim(&self, revision: Revision) {
-        let mut writer = self.0.writer.lock();
-        let mut state = State::clone(&self.state());
+        // A disk that failed has told so already, and forgets nothing.
+        let _ = self.submit_trim(revision).wait();
+    }
+
+    /// As [`Collection::trim`], without blocking.
+    pub fn submit_trim(&self, revision: Revision) -> Ticket<()> {
+        let mut writer = self.0.core.lock();
+        if let Some(lost) = writer.failure() {
+            return Ticket::lost((), Lost::clone(lost));
+        }
+        let mut state = self.0.core.tip(&writer);
         writer.trim(&mut state, revision);
-        self.publish(state);
+        self.0.core.settle(writer, state, Wake::NOBODY, ())
+    }
+
+    /// Keeps a small fact beside the objects, under a name; `None` drops it. Readers of objects do not see it.
+    ///
+    /// The limit on what is unsettled does not hold for these: they are few, and whoever keeps one waits for it.
+    pub fn set_extra(&self, name: &str, value: Option<Bytes>) -> Ticket<()> {
+        self.set_extras(self.0.core.lock(), [(name.to_owned(), value)])
+    }
+
+    /// The same for several, by whoever has the lock already.
+    fn set_extras(
+        &self,
+        mut writer: MutexGuard<'_, Writer>,
+        extras: impl IntoIterator<Item = (String, Option<Bytes>)>,
+    ) -> Ticket<()> {
+        if let Some(lost) = writer.failure() {
+            return Ticket::lost((), Lost::clone(lost));
+        }
+        let mut state = self.0.core.tip(&writer);
+        for (name, value) in extras {
+            let name: Arc<str> = name.into();
+            if state.extras.get(&name) != value.as_ref()
+                && let Some(queue) = &mut writer.queue
+            {
+                queue.changes.bytes += value.as_ref().map_or(0, Bytes::len);
+                queue.changes.extras.push(name.clone());
+            }
+            match value {
+                Some(value) => state.extras.insert(name, value),
+                None => state.extras.remove(&name),
+            };
+        }
+        self.0.core.settle(writer, state, Wake::NOBODY, ())
+    }
+
+    /// The facts whose names begin with `prefix`, in the order of their names.
+    pub fn extras(&self, prefix: &str) -> Vec<(String, Bytes)> {
+        let state = self.state();
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let found = state.extras.range::<_, str>(from).take_while(|(name, _)| name.starts_with(prefix));
+        found.map(|(name, value)| (name.to_string(), value.clone())).collect()
     }
 
     /// A reader of that scope, which raises the signal when there is something new for it.
@@ -248,95 +248,57 @@ impl Collection {
 
     /// Wakes every reader.
     pub fn wake_all(&self) {
-        self.0.interest.wake_all();
+        self.0.core.interest().wake_all();
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.0.core
     }
 
     pub(crate) fn interest(&self) -> &Arc<Interest> {
-        &self.0.interest
+        self.0.core.interest()
     }
 
     pub(crate) fn feeds(&self) -> &Feeds {
         &self.0.feeds
     }
 
-    /// Keeps views of a filter up to date for as long as the lease is held.
-    ///
-    /// They are built from a state that is already there, so that the writer goes on meanwhile.
-    pub(crate) fn lease(&self, filter: &Arc<Filter>, kinds: Option<&BTreeSet<Kind>>) -> FilterLease {
-        let wanted = |kind: &Kind| kinds.is_none_or(|kinds| kinds.contains(kind));
-        let before = self.state();
-        let fields = self.0.writer.lock().fields.clone();
-        let passes = |record: &Record| filter.passes(record, &*fields);
-        let built: Vec<(Kind, View)> = (before.kinds.iter())
-            .filter(|(kind, of)| wanted(kind) && !of.filtered.contains_key(filter))
-            .map(|(kind, of)| (kind.clone(), of.all.narrowed(before.head, passes)))
-            .collect();
-
-        let mut writer = self.0.writer.lock();
-        let leased: Vec<_> = match kinds {
-            None => vec![None],
-            Some(kinds) => kinds.iter().cloned().map(Some).collect(),
-        };
-        for kind in &leased {
-            writer.take_filter(&(filter.clone(), kind.clone()));
-        }
-        let mut state = State::clone(&self.state());
-        let missing: Vec<Kind> = (state.kinds.iter())
-            .filter(|(kind, of)| wanted(kind) && !of.filtered.contains_key(filter))
-            .map(|(kind, _)| kind.clone())
-            .collect();
-        if !missing.is_empty() {
-            let mut built: HashMap<_, _> = built.into_iter().collect();
-            for kind in missing {
-                let base = state.kinds[&kind].all.clone();
-                let view = match built.remove(&kind) {
-                    // What ended meanwhile must still be known.
-                    Some(view) if state.horizon <= before.head => {
-                        view.caught_up(&base, before.head, state.head, passes)
-                    }
-                    _ => base.narrowed(state.head, passes),
-                };
-                writer.install(&mut state, &kind, filter, view);
-            }
-            self.publish(state);
-        }
-        FilterLease { store: self.clone(), filter: filter.clone(), kinds: leased }
+    fn write(&self, txn: &Txn, at: Option<Revision>) -> Result<Ticket, Refused> {
+        let writer = self.0.core.lock_to_write()?;
+        self.write_locked(writer, txn, at, |_, _| ())
     }
 
-    fn write(&self, txn: &Txn, at: Option<Revision>) -> Result<Committed, Refused> {
-        let (committed, touched) = self.write_locked(&mut self.0.writer.lock(), txn, at)?;
-        self.0.interest.wake(touched);
-        Ok(committed)
-    }
-
-    /// Makes the changes; whoever is to be woken is woken without the lock.
-    fn write_locked(
+    /// Makes the changes of a transaction, and lets `note` take note of what came of it before anybody else writes.
+    pub(crate) fn write_locked(
         &self,
-        writer: &mut Writer,
+        mut writer: MutexGuard<'_, Writer>,
         txn: &Txn,
         at: Option<Revision>,
-    ) -> Result<(Committed, Vec<Touched>), Refused> {
-        writer.publishers.check_fence(&txn.publisher, txn.fence)?;
-        let mut state = State::clone(&self.state());
+        note: impl FnOnce(&mut Writer, &Committed),
+    ) -> Result<Ticket, Refused> {
+        writer.check_fences(&txn.publisher, txn.fence, &txn.leases)?;
+        let mut state = self.0.core.tip(&writer);
         let revision = at.unwrap_or_else(|| state.head.next());
         if revision <= state.head || revision == Revision(u64::MAX) {
             return Err(Refused::NotAhead { given: revision, head: state.head });
         }
-        let plan = Plan::new(&writer.limits, &state, txn, revision)?;
-        writer.publishers.raise_fence(&txn.publisher, txn.fence);
+        let mut plan = Plan::new(&writer.limits, &state, txn, revision)?;
+        writer.raise_fence(&txn.publisher, txn.fence);
         writer.publishers.name(&txn.publisher, &txn.steps);
-        let outcomes = plan.outcomes.clone();
+        let outcomes = std::mem::take(&mut plan.outcomes);
         if plan.changes.is_empty() {
-            return Ok((Committed { revision: state.head, outcomes }, Vec::new()));
+            let committed = Committed { revision: state.head, outcomes };
+            note(&mut writer, &committed);
+            if writer.queue.is_none() {
+                return Ok(Ticket::ready(committed));
+            }
+            // The fence may have risen.
+            return Ok(self.0.core.settle(writer, state, Wake::NOBODY, committed));
         }
+        let committed = Committed { revision, outcomes };
+        note(&mut writer, &committed);
         let touched = writer.perform(&mut state, plan, revision);
-        self.publish(state);
-        Ok((Committed { revision, outcomes }, touched))
-    }
-
-    fn publish(&self, mut state: State) {
-        state.version += 1;
-        self.0.state.store(Arc::new(state));
+        Ok(self.0.core.settle(writer, state, Wake::Readers(touched), committed))
     }
 }
 
@@ -346,24 +308,7 @@ impl fmt::Debug for Collection {
         f.debug_struct("Collection")
             .field("epoch", &state.epoch)
             .field("head", &state.head)
+            .field("durable", &self.is_durable())
             .finish_non_exhaustive()
-    }
-}
-
-// === impl FilterLease ===
-
-impl Drop for FilterLease {
-    fn drop(&mut self) {
-        let mut writer = self.store.0.writer.lock();
-        let state = self.store.state();
-        for kind in self.kinds.drain(..) {
-            writer.release_filter(&state, (self.filter.clone(), kind));
-        }
-        if !writer.is_idle_beyond_limit() {
-            return;
-        }
-        let mut state = State::clone(&state);
-        writer.retire(&mut state);
-        self.store.publish(state);
     }
 }

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use nimbus_core::{BucketSet, Buckets, Digest, ObjectKey, Revision, ScopeHash};
 
 use crate::{
-    collection::{Collection, FilterLease},
+    collection::Collection,
     feed::{Feed, FeedKey, Sight},
+    filter_lease::FilterLease,
     frame,
     group::{Contents, Group, Span},
     interest::{Place, Signal},

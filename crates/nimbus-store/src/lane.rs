@@ -88,6 +88,17 @@ impl Lane {
         self.graves.insert(grave.slot, grave);
     }
 
+    /// Adds a tombstone in place of an earlier one of the same name.
+    pub(crate) fn bury_again(&mut self, grave: Arc<Grave>) {
+        self.unbury(&grave.key);
+        self.inter(grave);
+    }
+
+    /// The tombstone in that place.
+    pub(crate) fn grave(&self, slot: Slot) -> Option<&Arc<Grave>> {
+        self.graves.get(&slot)
+    }
+
     /// Forgets a tombstone, unless its name lives again or ended again since.
     pub(crate) fn forget(&mut self, key: &ObjectKey, slot: Slot) {
         if self.buried.get(key) == Some(&slot) {

@@ -6,14 +6,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use nimbus_core::{Audience, Generation, LeafHasher, ObjectKey, Revision, Uid};
+use nimbus_core::{Audience, Finalizers, Generation, LeafHasher, ObjectKey, Revision, Uid};
 
 use crate::{
     limits::Limits,
     record::{Content, Record, Slot},
     refs,
     state::State,
-    txn::{Draft, Effect, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn},
+    txn::{Draft, Effect, FinalizersDraft, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn},
 };
 
 /// A change of one object that will happen.
@@ -35,6 +35,16 @@ struct Planner<'a> {
     limits: &'a Limits,
     state: &'a State,
     txn: &'a Txn,
+}
+
+// === impl Change ===
+
+impl Change {
+    /// Whether a delete begins, or somebody who had to be waited for is done. There is always room for that.
+    fn leads_to_the_end(&self) -> bool {
+        let (Some(old), Some(new)) = (&self.old, &self.new) else { return false };
+        old.is_deleting() != new.is_deleting() || new.finalizers().len() < old.finalizers().len()
+    }
 }
 
 // === impl Plan ===
@@ -62,6 +72,7 @@ impl Plan {
                 Op::Upsert(draft) => planner.upsert(step, draft, old, slot),
                 Op::Delete(_) => planner.delete(step, old, slot),
                 Op::Status(draft) => planner.set_status(draft, old, slot),
+                Op::Finalizers(draft) => planner.set_finalizers(draft, old, slot),
             };
             let (change, outcome) = decision.map_err(refuse)?;
             plan.changes.extend(change);
@@ -96,6 +107,9 @@ impl Planner<'_> {
             refs: draft.refs.clone(),
             owner: draft.owner.clone(),
             manager: self.txn.publisher.clone(),
+            annotations: draft.annotations.clone(),
+            finalizers: before.as_ref().map_or_else(Finalizers::default, |before| before.finalizers.clone()),
+            deleting: before.as_ref().is_some_and(|before| before.deleting),
             audience: draft.audience.clone(),
             spec: draft.spec.clone(),
             status: same_life.map_or_else(Bytes::new, |before| before.status.clone()),
@@ -111,6 +125,12 @@ impl Planner<'_> {
         }
         if foreign {
             return Err(Reason::Foreign(before.manager.clone()));
+        }
+        if before.deleting {
+            return Err(Reason::Deleting(before.finalizers.clone()));
+        }
+        if same_life.is_none() && !before.finalizers.is_empty() {
+            return Err(Reason::Unfinished(before.finalizers.clone()));
         }
         let effect = if same_life.is_some() { Effect::Updated } else { Effect::Created };
         self.put(Some(old), content, slot, effect)
@@ -134,6 +154,34 @@ impl Planner<'_> {
         self.put(Some(old), content, slot, Effect::Updated)
     }
 
+    fn set_finalizers(
+        &self,
+        draft: &FinalizersDraft,
+        old: Option<&Arc<Record>>,
+        slot: Slot,
+    ) -> Result<(Option<Change>, Outcome), Reason> {
+        let old = old.ok_or(Reason::NoSuchObject)?;
+        let before = old.content();
+        let finalizers = before.finalizers.edited(&draft.add, &draft.remove);
+        if finalizers == before.finalizers {
+            return Ok((None, Outcome::of(old, Effect::Unchanged)));
+        }
+        if before.deleting && finalizers.iter().any(|name| !before.finalizers.contains(name)) {
+            return Err(Reason::Deleting(before.finalizers));
+        }
+        if before.deleting && finalizers.is_empty() {
+            return Ok(end(old, slot));
+        }
+        let gains = finalizers.len() > before.finalizers.len();
+        let content = Content { finalizers, ..before };
+        if gains {
+            at_most("finalizers", content.finalizers.len(), self.limits.finalizers)?;
+            return self.put(Some(old), content, slot, Effect::Updated);
+        }
+        // Whatever the limits are by now, what is done can be said.
+        Ok(replace(Some(old), Arc::new(Record::new(content, slot)), slot, Effect::Updated))
+    }
+
     fn put(
         &self,
         old: Option<&Arc<Record>>,
@@ -143,8 +191,7 @@ impl Planner<'_> {
     ) -> Result<(Option<Change>, Outcome), Reason> {
         let new = Arc::new(Record::new(content, slot));
         at_most("object_bytes", new.size(), self.limits.object_bytes)?;
-        let outcome = Outcome::of(&new, effect);
-        Ok((Some(Change { key: new.key().clone(), old: old.cloned(), new: Some(new), slot }), outcome))
+        Ok(replace(old, new, slot, effect))
     }
 
     fn check_draft(&self, draft: &Draft) -> Result<(), Reason> {
@@ -189,6 +236,7 @@ impl Planner<'_> {
         let (more, less) = plan
             .changes
             .iter()
+            .filter(|change| !change.leads_to_the_end())
             .fold((0, 0), |(more, less), change| (more + size(&change.new), less + size(&change.old)));
         if more > less && self.state.bytes + more - less > self.limits.bytes {
             return Err(Refused::Full {
@@ -209,8 +257,15 @@ impl Planner<'_> {
         if *old.manager() != self.txn.publisher && !step.take_over {
             return Err(Reason::Foreign(old.manager().clone()));
         }
-        let outcome = Outcome { revision: slot.revision, ..Outcome::of(old, Effect::Deleted) };
-        Ok((Some(Change { key: old.key().clone(), old: Some(old.clone()), new: None, slot }), outcome))
+        if old.finalizers().is_empty() {
+            return Ok(end(old, slot));
+        }
+        if old.is_deleting() {
+            return Ok((None, Outcome::of(old, Effect::Deleting)));
+        }
+        // The mark is a few bytes more, and a delete is not refused for want of room.
+        let marked = Record::new(Content { deleting: true, ..old.content() }, slot);
+        Ok(replace(Some(old), Arc::new(marked), slot, Effect::Deleting))
     }
 }
 
@@ -251,6 +306,18 @@ impl Outcome {
         let (uid, generation, revision) = (record.uid().clone(), record.generation(), record.revision());
         Self { effect, uid: Some(uid), generation, revision }
     }
+}
+
+/// The object is new or different.
+fn replace(old: Option<&Arc<Record>>, new: Arc<Record>, slot: Slot, effect: Effect) -> (Option<Change>, Outcome) {
+    let outcome = Outcome::of(&new, effect);
+    (Some(Change { key: new.key().clone(), old: old.cloned(), new: Some(new), slot }), outcome)
+}
+
+/// The object goes.
+fn end(old: &Arc<Record>, slot: Slot) -> (Option<Change>, Outcome) {
+    let outcome = Outcome { revision: slot.revision, ..Outcome::of(old, Effect::Deleted) };
+    (Some(Change { key: old.key().clone(), old: Some(old.clone()), new: None, slot }), outcome)
 }
 
 /// The generation of a spec: the publisher's, if it says one, else one more than before whenever the spec differs.

@@ -4,7 +4,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nimbus_core::{Kind, ObjectKey, PublisherId};
 
-use crate::txn::{Op, Refused, Step};
+use crate::{
+    leases::Guard,
+    txn::{Op, Refused, Step},
+};
 
 /// Names one sync of one publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,7 +25,7 @@ pub struct SyncSummary {
     pub updated: u64,
     /// Objects that were already as they should be.
     pub unchanged: u64,
-    /// Objects that the publisher no longer names.
+    /// Objects that the publisher no longer names; those with finalizers are marked.
     pub deleted: u64,
 }
 
@@ -44,6 +47,7 @@ struct Known {
 pub(crate) struct Open {
     number: u64,
     pub(crate) fence: u64,
+    pub(crate) leases: Vec<Guard>,
     pub(crate) kinds: BTreeSet<Kind>,
     /// What the publisher has named since: all else that it owns is swept at the end.
     pub(crate) named: HashSet<ObjectKey>,
@@ -71,20 +75,29 @@ impl Publishers {
         Ok(())
     }
 
-    /// Remembers the instance that wrote.
-    pub(crate) fn raise_fence(&mut self, publisher: &PublisherId, fence: u64) {
-        if fence > 0 {
-            let known = self.known.entry(publisher.clone()).or_default();
-            known.fence = known.fence.max(fence);
+    /// Remembers the instance that wrote. Says whether it is a newer one than before.
+    pub(crate) fn raise_fence(&mut self, publisher: &PublisherId, fence: u64) -> bool {
+        if fence == 0 {
+            return false;
         }
+        let known = self.known.entry(publisher.clone()).or_default();
+        let newer = fence > known.fence;
+        known.fence = known.fence.max(fence);
+        newer
     }
 
     /// Begins a sync; one that is open is replaced.
-    pub(crate) fn begin(&mut self, publisher: &PublisherId, fence: u64, kinds: BTreeSet<Kind>) -> SyncId {
+    pub(crate) fn begin(
+        &mut self,
+        publisher: &PublisherId,
+        fence: u64,
+        kinds: BTreeSet<Kind>,
+        leases: Vec<Guard>,
+    ) -> SyncId {
         self.syncs += 1;
         let known = self.known.entry(publisher.clone()).or_default();
         let (named, summary) = (HashSet::new(), SyncSummary::default());
-        known.open = Some(Open { number: self.syncs, fence, kinds, named, summary });
+        known.open = Some(Open { number: self.syncs, fence, leases, kinds, named, summary });
         SyncId { publisher: publisher.clone(), number: self.syncs }
     }
 
@@ -109,7 +122,7 @@ impl Publishers {
             match &step.op {
                 Op::Upsert(draft) => drop(open.named.insert(draft.key.clone())),
                 Op::Delete(key) => drop(open.named.remove(key)),
-                Op::Status(_) => {}
+                Op::Status(_) | Op::Finalizers(_) => {}
             }
         }
     }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use nimbus_core::{Audience, Digest, Generation, Labels, LeafHasher, ObjectKey, PublisherId, Reference, Revision, Uid};
+use nimbus_core::{
+    Annotations, Audience, Digest, Finalizers, Generation, Invalid, Kind, Labels, LeafHasher, ObjectKey, PublisherId,
+    Reference, Revision, Uid,
+};
 use nimbus_wire::v1;
 use prost::{
     Message as _,
@@ -36,6 +39,12 @@ pub struct Content {
     pub owner: Option<v1::Owner>,
     /// The publisher that owns the spec.
     pub manager: PublisherId,
+    /// Notes for people and programs.
+    pub annotations: Annotations,
+    /// Who still has something to do before a delete is done.
+    pub finalizers: Finalizers,
+    /// Whether a delete was asked for.
+    pub deleting: bool,
     /// Whom it is for.
     pub audience: Audience,
     /// An encoded `google.protobuf.Any`; empty if there is none.
@@ -58,6 +67,8 @@ pub struct Record {
     refs: Arc<[Reference]>,
     owner: Option<Box<v1::Owner>>,
     manager: PublisherId,
+    /// Most objects have none of these.
+    extras: Option<Box<Extras>>,
     audience: Audience,
     leaf: Digest,
     /// Mixed into the leaf for observers, who see the audience as well.
@@ -68,6 +79,14 @@ pub struct Record {
     audience_field: Bytes,
     spec: (u32, u32),
     status: (u32, u32),
+}
+
+/// What few objects have.
+#[derive(Debug, Clone)]
+struct Extras {
+    annotations: Annotations,
+    finalizers: Finalizers,
+    deleting: bool,
 }
 
 /// The end of an object, for everybody or for one lane.
@@ -92,12 +111,65 @@ const STATUS_FIELD: u32 = 12;
 const REVISION_FIELD: u32 = 6;
 const AUDIENCE_FIELD: u32 = 14;
 
+/// The parts of an encoded object that are kept as they were written.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Packed {
+    #[prost(bytes = "bytes", tag = "11")]
+    spec: Bytes,
+    #[prost(bytes = "bytes", tag = "12")]
+    status: Bytes,
+}
+
+// === impl Content ===
+
+impl Content {
+    /// Reads what [`Record::encoded`] wrote for an observer, and the revision in it.
+    ///
+    /// # Errors
+    /// If it is no object.
+    pub(crate) fn decode(encoded: &Bytes) -> Result<(Self, Revision), String> {
+        let object = v1::Object::decode(encoded.clone()).map_err(|error| error.to_string())?;
+        let Packed { spec, status } = Packed::decode(encoded.clone()).map_err(|error| error.to_string())?;
+        let revision = Revision(object.revision);
+        let content = Self::from_wire(&object).map_err(|error| error.to_string())?;
+        Ok((Self { spec, status, ..content }, revision))
+    }
+
+    /// Reads what a writer decided from an object as it travels. The kind is that of the object, the manager must be
+    /// named.
+    ///
+    /// # Errors
+    /// If a name, a label, a reference or the audience is not one.
+    pub fn from_wire(object: &v1::Object) -> Result<Self, Invalid> {
+        let encode =
+            |any: &Option<prost_types::Any>| any.as_ref().map_or_else(Bytes::new, |any| any.encode_to_vec().into());
+        Ok(Self {
+            key: ObjectKey::new(Kind::new(&object.kind)?, &object.namespace, &object.name)?,
+            uid: Uid::new(&object.uid)?,
+            generation: Generation(object.generation),
+            labels: Labels::new(&object.labels)?,
+            refs: object.refs.iter().map(Reference::try_from).collect::<Result<_, _>>()?,
+            owner: object.owner.clone(),
+            manager: PublisherId::new(&object.manager)?,
+            annotations: Annotations::new(object.annotations.clone())?,
+            finalizers: Finalizers::new(object.finalizers.iter().map(String::as_str))?,
+            deleting: object.deleting,
+            audience: Audience::from_wire(object.audience.as_ref())?,
+            spec: encode(&object.spec),
+            status: encode(&object.status),
+            observed: Generation(object.observed_generation),
+        })
+    }
+}
+
 // === impl Record ===
 
 impl Record {
     /// Encodes an object and gives it its place in the order.
     pub fn new(content: Content, slot: Slot) -> Self {
-        let Content { key, uid, generation, labels, refs, owner, manager, audience, spec, status, observed } = content;
+        let Content { key, uid, generation, labels, refs, owner, manager, audience, spec, status, observed, .. } =
+            content;
+        let Content { annotations, finalizers, deleting, .. } = content;
         let header = v1::Object {
             kind: key.kind().to_string(),
             namespace: key.namespace().to_owned(),
@@ -109,6 +181,9 @@ impl Record {
             owner: owner.clone(),
             manager: manager.to_string(),
             observed_generation: observed.0,
+            annotations: annotations.to_wire(),
+            finalizers: finalizers.to_wire(),
+            deleting,
             ..v1::Object::default()
         };
         let mut body = BytesMut::with_capacity(header.encoded_len() + spec.len() + status.len() + 32);
@@ -142,6 +217,7 @@ impl Record {
             refs,
             owner: owner.map(Box::new),
             manager,
+            extras: Extras::new(annotations, finalizers, deleting),
             audience,
             leaf,
             audience_leaf,
@@ -192,6 +268,43 @@ impl Record {
         &self.manager
     }
 
+    /// On whose behalf it exists.
+    pub fn owner(&self) -> Option<&v1::Owner> {
+        self.owner.as_deref()
+    }
+
+    /// What it refers to.
+    pub fn refs(&self) -> &Arc<[Reference]> {
+        &self.refs
+    }
+
+    /// Notes for people and programs.
+    pub fn annotations(&self) -> Annotations {
+        self.extras
+            .as_ref()
+            .map_or_else(Annotations::default, |extras| extras.annotations.clone())
+    }
+
+    /// Who still has something to do before a delete is done.
+    pub fn finalizers(&self) -> Finalizers {
+        self.extras.as_ref().map_or_else(Finalizers::default, |extras| extras.finalizers.clone())
+    }
+
+    /// Whether a delete was asked for.
+    pub fn is_deleting(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.deleting)
+    }
+
+    /// The generation that the status speaks of.
+    pub fn observed(&self) -> Generation {
+        self.observed
+    }
+
+    /// The encoded `Any` of the status; empty if there is none.
+    pub fn status(&self) -> Bytes {
+        self.body.slice(self.status.0 as usize..self.status.1 as usize)
+    }
+
     /// The encoded `Any` of the spec.
     pub fn spec(&self) -> Bytes {
         self.body.slice(self.spec.0 as usize..self.spec.1 as usize)
@@ -212,12 +325,18 @@ impl Record {
             refs: self.refs.clone(),
             owner: self.owner.clone(),
             manager: self.manager.clone(),
+            extras: self.extras.clone(),
             audience: Audience::Everyone,
             audience_leaf: Digest::ZERO,
             body: self.body.clone(),
             audience_field: Bytes::new(),
             ..*self
         })
+    }
+
+    /// The same object as agents were sent it at `slot`: what they see of it has not changed since.
+    pub(crate) fn sent_at(&self, slot: Slot) -> Arc<Self> {
+        if slot == self.slot { self.without_audience() } else { Self::new(self.content(), slot).without_audience() }
     }
 
     /// Everything that a writer decided.
@@ -230,9 +349,12 @@ impl Record {
             refs: self.refs.clone(),
             owner: self.owner.as_deref().cloned(),
             manager: self.manager.clone(),
+            annotations: self.annotations(),
+            finalizers: self.finalizers(),
+            deleting: self.is_deleting(),
             audience: self.audience.clone(),
             spec: self.spec(),
-            status: self.body.slice(self.status.0 as usize..self.status.1 as usize),
+            status: self.status(),
             observed: self.observed,
         }
     }
@@ -268,6 +390,15 @@ impl Record {
     }
 }
 
+// === impl Extras ===
+
+impl Extras {
+    fn new(annotations: Annotations, finalizers: Finalizers, deleting: bool) -> Option<Box<Self>> {
+        let none = annotations.is_empty() && finalizers.is_empty() && !deleting;
+        (!none).then(|| Box::new(Self { annotations, finalizers, deleting }))
+    }
+}
+
 // === impl Grave ===
 
 impl Grave {
@@ -281,7 +412,7 @@ fn strong(refs: &[Reference]) -> impl Iterator<Item = &ObjectKey> {
     refs.iter().filter(|reference| !reference.weak).map(|reference| &reference.to)
 }
 
-fn reference_to_wire(reference: &Reference) -> v1::Reference {
+pub(crate) fn reference_to_wire(reference: &Reference) -> v1::Reference {
     let v1::Key { kind, namespace, name } = reference.to.to_wire();
     v1::Reference { kind, namespace, name, weak: reference.weak }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision};
 
@@ -27,6 +28,8 @@ pub struct State {
     pub(crate) selectors: Selectors,
     /// Publishers that have finished a sync in this epoch.
     pub(crate) synced: OrdSet<PublisherId>,
+    /// Small facts beside the objects.
+    pub(crate) extras: OrdMap<Arc<str>, Bytes>,
     pub(crate) objects: usize,
     pub(crate) bytes: u64,
 }
@@ -58,6 +61,7 @@ impl State {
             kinds: OrdMap::new(),
             selectors: Selectors::default(),
             synced: OrdSet::new(),
+            extras: OrdMap::new(),
             objects: 0,
             bytes: 0,
         }

@@ -3,8 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nimbus_core::{Audience, Generation, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid};
+use nimbus_core::{
+    Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid,
+};
 use nimbus_wire::v1;
+
+use crate::{
+    durable::Lost,
+    leases::{Guard, Held},
+};
 
 /// Many changes under one revision: all of them happen, or none.
 #[derive(Debug, Clone)]
@@ -13,6 +20,8 @@ pub struct Txn {
     pub publisher: PublisherId,
     /// Which instance of it; a lower one than seen before is refused, 0 is not fenced.
     pub fence: u64,
+    /// Leases that the writer must hold, with exactly these tokens.
+    pub leases: Vec<Guard>,
     /// The changes; no name twice.
     pub steps: Vec<Step>,
 }
@@ -37,6 +46,8 @@ pub enum Op {
     Delete(ObjectKey),
     /// The status should be like this; the spec is not touched.
     Status(StatusDraft),
+    /// Others have something to do, or have done it, before the object goes.
+    Finalizers(FinalizersDraft),
 }
 
 /// An object as its publisher wants it.
@@ -54,6 +65,8 @@ pub struct Draft {
     pub refs: Arc<[Reference]>,
     /// On whose behalf it exists.
     pub owner: Option<v1::Owner>,
+    /// Notes for people and programs.
+    pub annotations: Annotations,
     /// Whom it is for.
     pub audience: Audience,
     /// An encoded `Any`.
@@ -69,6 +82,17 @@ pub struct StatusDraft {
     pub status: Bytes,
     /// The generation that it speaks of.
     pub observed: Generation,
+}
+
+/// A change of who must finish before an object goes.
+#[derive(Debug, Clone)]
+pub struct FinalizersDraft {
+    /// Whose finalizers.
+    pub key: ObjectKey,
+    /// Those who will have something to do.
+    pub add: Finalizers,
+    /// Those who are done.
+    pub remove: Finalizers,
 }
 
 /// What must hold of an object before a change.
@@ -111,6 +135,8 @@ pub enum Effect {
     Deleted,
     /// It was already gone.
     Absent,
+    /// It goes when its last finalizer does.
+    Deleting,
 }
 
 /// A transaction that happened.
@@ -146,6 +172,16 @@ pub enum Refused {
         /// What it would have to say at least.
         current: u64,
     },
+    /// The writer does not hold a lease that it must hold.
+    #[error("lease {lease} is lost: token {token} is not good, {}", display_holder(.current.as_ref()))]
+    LeaseLost {
+        /// The name of the lease.
+        lease: Arc<str>,
+        /// The token that the writer has.
+        token: u64,
+        /// The lease as it is, if anybody holds it.
+        current: Option<Held>,
+    },
     /// Revisions from outside must rise, and leave room for more.
     #[error("revision {given} is not between {head} and the highest possible one")]
     NotAhead {
@@ -173,6 +209,10 @@ pub enum Refused {
         /// Its kind.
         kind: Kind,
     },
+    /// The disk has failed, so that nothing is accepted until a restart. Of what was already on its way, nobody can say
+    /// whether it is there after it.
+    #[error(transparent)]
+    Lost(#[from] Lost),
 }
 
 /// Why a step cannot be done.
@@ -209,9 +249,18 @@ pub enum Reason {
     /// The same name twice in one transaction.
     #[error("it is changed twice in one transaction")]
     Twice,
-    /// A status needs an object.
-    #[error("it does not exist, so it has no status")]
+    /// Only an object has a status, or finalizers.
+    #[error("it does not exist")]
     NoSuchObject,
+    /// A delete was asked for, and nothing changes that any more.
+    #[error("it is being deleted and waits for {} (hint: write it again when it is gone)", display_names(.0))]
+    Deleting(Finalizers),
+    /// A new life cannot begin before the finalizers of the one before are done.
+    #[error(
+        "another life of the name has the finalizers {} (hint: delete it, and write it again when it is gone)",
+        display_names(.0)
+    )]
+    Unfinished(Finalizers),
     /// A status cannot speak of a generation that does not exist.
     #[error("the status speaks of generation {observed}, the object is at {current}")]
     ObservedAhead {
@@ -232,6 +281,17 @@ pub enum Reason {
     },
 }
 
+fn display_holder(current: Option<&Held>) -> String {
+    current.map_or_else(
+        || "nobody holds it now".to_owned(),
+        |held| format!("{} holds it now with token {}", held.holder, held.token),
+    )
+}
+
+fn display_names(names: &Finalizers) -> String {
+    names.iter().collect::<Vec<_>>().join(", ")
+}
+
 fn display_path(path: &[ObjectKey]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
 }
@@ -245,6 +305,7 @@ impl Op {
             Self::Upsert(draft) => &draft.key,
             Self::Delete(key) => key,
             Self::Status(draft) => &draft.key,
+            Self::Finalizers(draft) => &draft.key,
         }
     }
 }
@@ -262,6 +323,11 @@ impl From<Op> for Step {
 impl Txn {
     /// Deletes what a publisher no longer names.
     pub(crate) fn sweep(publisher: PublisherId, fence: u64, keys: Vec<ObjectKey>) -> Self {
-        Self { publisher, fence, steps: keys.into_iter().map(|key| Op::Delete(key).into()).collect() }
+        Self {
+            publisher,
+            fence,
+            leases: Vec::new(),
+            steps: keys.into_iter().map(|key| Op::Delete(key).into()).collect(),
+        }
     }
 }

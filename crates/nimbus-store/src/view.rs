@@ -1,5 +1,7 @@
 //! A view: the objects of one kind that pass one filter, divided into lanes by address.
 
+mod restore;
+
 use std::{cmp::Ordering, ops::Bound, sync::Arc};
 
 use imbl::OrdMap;
@@ -24,16 +26,16 @@ pub struct View {
 
 /// An object and its places in the lanes.
 #[derive(Debug, Clone)]
-struct Entry {
-    record: Arc<Record>,
+pub(crate) struct Entry {
+    pub(crate) record: Arc<Record>,
     /// Since when observers may hold it.
-    since: Revision,
-    seats: Seats,
+    pub(crate) since: Revision,
+    pub(crate) seats: Seats,
 }
 
 /// Places in the lanes of agents.
 #[derive(Debug, Clone)]
-enum Seats {
+pub(crate) enum Seats {
     /// In one lane, at the slot of the record; since when its readers may hold it.
     Shared(Revision),
     /// In the lanes of named agents, in their order. Not all at the slot of the record: who was named before an
@@ -42,10 +44,10 @@ enum Seats {
 }
 
 #[derive(Debug, Clone)]
-struct Seat {
-    agent: AgentId,
-    slot: Slot,
-    since: Revision,
+pub(crate) struct Seat {
+    pub(crate) agent: AgentId,
+    pub(crate) slot: Slot,
+    pub(crate) since: Revision,
 }
 
 /// What a change did to a view.
@@ -116,6 +118,13 @@ impl View {
         self.selectors.keys()
     }
 
+    /// The addresses that have a lane.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = Address> {
+        let selectors = self.selectors.keys().cloned().map(Address::Selector);
+        let agents = self.agents.keys().cloned().map(Address::Agent);
+        [Address::Observers, Address::Everyone].into_iter().chain(selectors).chain(agents)
+    }
+
     /// Sets the object of that name, or ends it, at `slot`.
     ///
     /// `out_of_scope` says of an end that the object lives on outside of this view.
@@ -168,24 +177,25 @@ impl View {
         }
     }
 
-    /// This view, which was taken from `base` at revision `from`, as if it were taken at `head`. The tombstones of `base`
-    /// must reach back to `from`.
+    /// This view, which was taken from `base` at revision `from`, as if it were taken at `head`, and the lanes that are
+    /// different. The tombstones of `base` must reach back to `from`.
     pub(crate) fn caught_up(
         mut self,
         base: &Self,
         from: Revision,
         head: Revision,
         passes: impl Fn(&Record) -> bool,
-    ) -> Self {
+    ) -> (Self, Vec<Address>) {
+        let mut touched = Vec::new();
         for grave in base.observers.ended_after(from) {
-            self.set(&grave.key, None, grave.slot, false);
+            touched.extend(self.set(&grave.key, None, grave.slot, false).touched);
         }
         for record in base.observers.live_after(from) {
             let inside = Some(record).filter(|record| passes(record));
-            self.set(record.key(), inside, record.slot(), true);
+            touched.extend(self.set(record.key(), inside, record.slot(), true).touched);
         }
         self.floor = head;
-        self
+        (self, touched)
     }
 
     /// The last life of a name that is gone.

@@ -5,16 +5,20 @@ use std::{
     sync::Arc,
 };
 
-use nimbus_core::{Kind, ObjectKey, Revision};
+use nimbus_core::{Kind, ObjectKey, PublisherId, Revision};
 
 use crate::{
+    durable::Lost,
     filter::{Fields, Filter},
     lane::Address,
+    leases::{Guard, Leases},
     limits::Limits,
     plan::{Change, Plan},
     publishers::Publishers,
+    queue::Queue,
     record::{Record, Slot},
     state::{KindState, State},
+    txn::Refused,
     view::View,
 };
 
@@ -31,6 +35,9 @@ pub(crate) struct Writer {
     pub(crate) limits: Limits,
     pub(crate) fields: Arc<dyn Fields>,
     pub(crate) publishers: Publishers,
+    pub(crate) leases: Leases,
+    /// What waits for the disk, if there is one.
+    pub(crate) queue: Option<Queue>,
     /// Ends of objects in the order in which they are forgotten.
     burials: VecDeque<Burial>,
     /// Tombstones that they left, in all lanes.
@@ -46,6 +53,7 @@ pub(crate) struct Writer {
 type FilterOf = (Arc<Filter>, Option<Kind>);
 
 /// The end of an object, in some lanes.
+#[derive(Debug)]
 struct Burial {
     key: ObjectKey,
     slot: Slot,
@@ -58,17 +66,36 @@ const GRAVES_PER_BURIAL: usize = 16;
 // === impl Writer ===
 
 impl Writer {
-    pub(crate) fn new(limits: Limits, fields: Arc<dyn Fields>) -> Self {
+    pub(crate) fn new(limits: Limits, fields: Arc<dyn Fields>, last_token: u64) -> Self {
         Self {
+            leases: Leases::new(limits.leases, last_token),
             limits,
             fields,
             publishers: Publishers::default(),
+            queue: None,
             burials: VecDeque::new(),
             graves: 0,
             filters: HashMap::new(),
             idle_filters: VecDeque::new(),
             idle_objects: 0,
         }
+    }
+
+    /// Lets a writer pass, unless a newer instance of the same publisher has written, or it has lost a lease.
+    pub(crate) fn check_fences(&self, publisher: &PublisherId, fence: u64, leases: &[Guard]) -> Result<(), Refused> {
+        self.publishers.check_fence(publisher, fence)?;
+        self.leases.check(leases)
+    }
+
+    /// Why nothing can be written.
+    pub(crate) fn failure(&self) -> Option<&Arc<Lost>> {
+        self.queue.as_ref()?.failure()
+    }
+
+    /// What it remembers of ends.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> String {
+        format!("{} {:#?}", self.graves, self.burials)
     }
 
     /// Makes the changes of a plan.
@@ -91,10 +118,47 @@ impl Writer {
 
     /// Forgets tombstones up to and including `revision`, so that who is behind it must resync.
     pub(crate) fn trim(&mut self, state: &mut State, revision: Revision) {
+        let before = state.horizon;
         while let Some(oldest) = self.burials.pop_front_if(|burial| burial.slot.revision <= revision) {
             self.forget(state, &oldest);
         }
         state.horizon = state.horizon.max(revision.min(state.head));
+        if let Some(queue) = &mut self.queue {
+            queue.changes.trimmed |= state.horizon != before;
+        }
+    }
+
+    /// Remembers the instance of a publisher that wrote.
+    pub(crate) fn raise_fence(&mut self, publisher: &PublisherId, fence: u64) {
+        if self.publishers.raise_fence(publisher, fence)
+            && let Some(queue) = &mut self.queue
+        {
+            queue.changes.fences.push((publisher.clone(), fence));
+        }
+    }
+
+    /// Takes note that a publisher has begun a sync of a kind, or has finished one. Says whether it had not finished one
+    /// before.
+    pub(crate) fn announce(&mut self, state: &mut State, kind: &Kind, publisher: &PublisherId, synced: bool) -> bool {
+        let of = self.kind(state, kind);
+        let before = of.publishers.get(publisher).copied();
+        if before.is_some_and(|before| before || !synced) {
+            return false;
+        }
+        of.publishers.insert(publisher.clone(), synced);
+        if let Some(queue) = &mut self.queue {
+            queue.changes.kinds.push(kind.clone());
+        }
+        true
+    }
+
+    /// Takes note that a publisher has finished a sync. Says whether it is the first one.
+    pub(crate) fn mark_synced(&mut self, state: &mut State, publisher: &PublisherId) -> bool {
+        let first = state.synced.insert(publisher.clone()).is_none();
+        if first && let Some(queue) = &mut self.queue {
+            queue.changes.synced.push(publisher.clone());
+        }
+        first
     }
 
     /// A kind of the state, new if it must be.
@@ -113,7 +177,7 @@ impl Writer {
     }
 
     /// Adds the view of a filter to a kind that had none.
-    pub(crate) fn install(&mut self, state: &mut State, kind: &Kind, filter: &Arc<Filter>, view: View) {
+    pub(crate) fn install(&self, state: &mut State, kind: &Kind, filter: &Arc<Filter>, view: View) {
         let opened: Vec<_> = view.selectors().cloned().collect();
         let of = self.kind(state, kind);
         of.index.insert(filter);
@@ -153,8 +217,8 @@ impl Writer {
         self.idle_objects > self.limits.idle_filters
     }
 
-    /// Drops the views of filters that have been idle for longest.
-    pub(crate) fn retire(&mut self, state: &mut State) {
+    /// Drops the views of filters that have been idle for longest, from all of these states.
+    pub(crate) fn retire(&mut self, states: &mut [&mut State]) {
         while self.is_idle_beyond_limit()
             && let Some((lease, objects)) = self.idle_filters.pop_front()
         {
@@ -165,17 +229,12 @@ impl Writer {
                 self.filters.contains_key(&(filter.clone(), None))
                     || self.filters.contains_key(&(filter.clone(), Some(kind.clone())))
             };
-            let unused: Vec<Kind> = match kind {
-                Some(kind) => vec![kind],
-                None => state.kinds.keys().cloned().collect(),
-            };
-            for kind in unused.iter().filter(|kind| !used(kind)) {
-                let Some(of) = state.kinds.get_mut(kind) else { continue };
-                let of = Arc::make_mut(of);
-                let Some(view) = of.filtered.remove(&filter) else { continue };
-                of.index.remove(&filter);
-                view.iter(None).for_each(|record| of.let_go(record.key(), &filter));
-                view.selectors().for_each(|selector| state.selectors.remove(selector));
+            for state in &mut *states {
+                let unused: Vec<Kind> = match &kind {
+                    Some(kind) => vec![kind.clone()],
+                    None => state.kinds.keys().cloned().collect(),
+                };
+                unused.iter().filter(|kind| !used(kind)).for_each(|kind| drop_view(state, kind, &filter));
             }
         }
     }
@@ -183,6 +242,13 @@ impl Writer {
     fn change(&mut self, state: &mut State, change: &Change, touched: &mut Vec<Touched>) {
         let Change { key, old, new, slot } = change;
         let fields = self.fields.clone();
+        if let Some(queue) = &mut self.queue {
+            queue.changes.objects.push(key.clone());
+            queue.changes.bytes += new.as_ref().map_or(0, |new| new.size());
+            if !state.kinds.contains_key(key.kind()) {
+                queue.changes.kinds.push(key.kind().clone());
+            }
+        }
         let kind = self.kind(state, key.kind());
 
         // Those that hold it, whatever their filter would say of it today, and those that may want it.
@@ -190,7 +256,10 @@ impl Writer {
         if let Some(new) = new {
             kind.index.candidates(new, &*fields, &mut candidates);
         }
-        let mut all_effects = vec![(None, kind.all.set(key, new.as_ref(), *slot, false))];
+        let effects = kind.all.set(key, new.as_ref(), *slot, false);
+        let journal = self.queue.as_ref().filter(|_| !effects.buried.is_empty());
+        let graves = journal.map(|_| kind.all.graves(*slot, &effects.buried));
+        let mut all_effects = vec![(None, effects)];
         for filter in candidates {
             let Some(view) = kind.filtered.get_mut(&filter) else { continue };
             let inside = new.as_ref().filter(|new| filter.passes(new, &*fields));
@@ -212,6 +281,9 @@ impl Writer {
             touched.extend(effects.touched.into_iter().map(lane));
             lanes.extend(effects.buried.into_iter().map(|address| (filter.clone(), address)));
         }
+        if let Some((queue, graves)) = self.queue.as_mut().zip(graves) {
+            queue.changes.buried.push((*slot, graves));
+        }
         if !lanes.is_empty() {
             self.graves += lanes.len();
             self.burials.push_back(Burial { key: key.clone(), slot: *slot, lanes });
@@ -221,9 +293,21 @@ impl Writer {
         state.bytes = state.bytes + size(new) - size(old);
     }
 
+    /// Takes note of an end of an object that was written down, in the lanes of the base view. They come in their order.
+    pub(crate) fn restore_burial(&mut self, key: ObjectKey, slot: Slot, lanes: Vec<Address>) {
+        self.graves += lanes.len();
+        self.burials
+            .push_back(Burial { key, slot, lanes: lanes.into_iter().map(|address| (None, address)).collect() });
+    }
+
     fn forget(&mut self, state: &mut State, burial: &Burial) {
         state.horizon = state.horizon.max(burial.slot.revision);
         self.graves -= burial.lanes.len();
+        if let Some(queue) = &mut self.queue
+            && burial.lanes.iter().any(|(filter, _)| filter.is_none())
+        {
+            queue.changes.forgotten.push(burial.slot);
+        }
         for (filter, address) in &burial.lanes {
             let Some(kind) = state.kinds.get_mut(burial.key.kind()) else { return };
             let kind = Arc::make_mut(kind);
@@ -241,4 +325,13 @@ impl Writer {
             }
         }
     }
+}
+
+fn drop_view(state: &mut State, kind: &Kind, filter: &Arc<Filter>) {
+    let Some(of) = state.kinds.get_mut(kind) else { return };
+    let of = Arc::make_mut(of);
+    let Some(view) = of.filtered.remove(filter) else { return };
+    of.index.remove(filter);
+    view.iter(None).for_each(|record| of.let_go(record.key(), filter));
+    view.selectors().for_each(|selector| state.selectors.remove(selector));
 }

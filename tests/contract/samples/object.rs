@@ -11,6 +11,9 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::whole(key()),
         Case::whole(object()),
+        Case::part("annotations", Object { annotations: labels([("owner", "team a"), ("ticket", "42")]), ..object() }),
+        Case::part("finalizers", Object { finalizers: strings(["dns", "firewall"]), ..object() }),
+        Case::part("deleting", Object { deleting: true, ..object() }),
         Case::whole(reference()),
         Case::whole(owner()),
         Case::part("selector", audience()),
@@ -40,6 +43,9 @@ pub(super) fn object() -> Object {
         status: Some(any("demo.v1.PolicyStatus")),
         observed_generation: 2,
         audience: Some(audience()),
+        annotations: labels([]),
+        finalizers: Vec::new(),
+        deleting: false,
     }
 }
 

@@ -1,14 +1,16 @@
 //! Samples of `publisher.proto`.
 
 use nimbus_wire::v1::{
-    ApplyRequest, ApplyResponse, Op, Outcome, Precondition, RegisterKindsRequest, RegisterKindsResponse, Result,
-    StatusWrite, SyncBegin, SyncEnd, SyncItems, SyncRequest, SyncResponse, op, sync_request,
+    ApplyRequest, ApplyResponse, FinalizersWrite, Op, Outcome, Precondition, RegisterKindsRequest,
+    RegisterKindsResponse, Result, StatusWrite, SyncBegin, SyncEnd, SyncItems, SyncRequest, SyncResponse, op,
+    sync_request,
 };
 
 use crate::{
     golden::Case,
     samples::{
         any, bytes,
+        lease::lease_token,
         object::{key, object},
         strings,
     },
@@ -19,7 +21,8 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn transactions() -> Vec<Case> {
-    let results = [Result::Created, Result::Updated, Result::Unchanged, Result::Deleted, Result::Absent];
+    let results =
+        [Result::Created, Result::Updated, Result::Unchanged, Result::Deleted, Result::Absent, Result::Deleting];
     let results =
         results.map(|result| Case::part(result.as_str_name(), Outcome { result: result.into(), ..outcome() }));
     let mut cases = vec![
@@ -28,10 +31,14 @@ fn transactions() -> Vec<Case> {
             fence: 5,
             ops: vec![op(op::Op::Upsert(object())), op(op::Op::Delete(key()))],
             dry_run: true,
+            leases: Vec::new(),
         }),
+        Case::part("leases", ApplyRequest { leases: vec![lease_token()], ..ApplyRequest::default() }),
         Case::part("upsert", op(op::Op::Upsert(object()))),
         Case::part("delete", op(op::Op::Delete(key()))),
         Case::part("status", op(op::Op::Status(status_write()))),
+        Case::part("finalizers", op(op::Op::Finalizers(finalizers_write()))),
+        Case::whole(finalizers_write()),
         Case::whole(status_write()),
         Case::whole(precondition()),
         // Zero is a number that one can ask for, and not the same as not asking.
@@ -49,6 +56,7 @@ fn syncs() -> Vec<Case> {
         step("items", sync_request::Step::Items(sync_items())),
         step("end", sync_request::Step::End(SyncEnd {})),
         Case::whole(sync_begin()),
+        Case::part("leases", SyncBegin { leases: vec![lease_token()], ..sync_begin() }),
         Case::whole(sync_items()),
         Case::whole(SyncEnd {}),
         Case::whole(SyncResponse {
@@ -77,6 +85,10 @@ fn status_write() -> StatusWrite {
     StatusWrite { key: Some(key()), status: Some(any("demo.v1.PolicyStatus")), observed_generation: 2 }
 }
 
+fn finalizers_write() -> FinalizersWrite {
+    FinalizersWrite { key: Some(key()), add: strings(["dns"]), remove: strings(["firewall"]) }
+}
+
 /// No object passes both `absent` and the rest; it is the encoding that matters here.
 fn precondition() -> Precondition {
     Precondition { absent: true, uid: "0195f3a2".into(), revision: Some(300), generation: Some(3) }
@@ -87,7 +99,7 @@ fn outcome() -> Outcome {
 }
 
 fn sync_begin() -> SyncBegin {
-    SyncBegin { publisher: "policies".into(), fence: 5, kinds: strings(["demo.v1.Policy"]) }
+    SyncBegin { publisher: "policies".into(), fence: 5, kinds: strings(["demo.v1.Policy"]), leases: vec![] }
 }
 
 fn sync_items() -> SyncItems {

@@ -2,19 +2,10 @@
 
 use std::sync::Arc;
 
+use nimbus_client::Item;
 use nimbus_core::{Failure, ObjectKey};
 
-use crate::{
-    handler::{Observation, Reason, Status},
-    item::Item,
-};
-
-/// A change of what should be here. Those of one transaction come together.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
-    Put(Arc<Item>),
-    Delete(ObjectKey),
-}
+use crate::handler::{Observation, Reason, Status};
 
 /// Something to do for one object. Until it is finished, nothing else is done for that object.
 #[derive(Debug, Clone, PartialEq)]

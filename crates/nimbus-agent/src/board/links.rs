@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
+use nimbus_client::Item;
 use nimbus_core::ObjectKey;
 use tokio::time::Instant;
 
-use crate::{
-    board::{
-        Board,
-        node::{Hold, Node},
-        slots::Slot,
-    },
-    item::Item,
+use crate::board::{
+    Board,
+    node::{Hold, Node},
+    slots::Slot,
 };
 
 // === impl Board ===

@@ -2,20 +2,18 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use nimbus_client::Item;
 use nimbus_core::{Failure, ObjectKey, Revision};
 use tokio::time::Instant;
 
-use crate::{
-    board::{
-        barrier::GroupId,
-        counts::Share,
-        knots::KnotId,
-        lanes::Ticket,
-        policy::{Policy, Replace},
-        slots::Slot,
-        watch::Watch,
-    },
-    item::Item,
+use crate::board::{
+    barrier::GroupId,
+    counts::Share,
+    knots::KnotId,
+    lanes::Ticket,
+    policy::{Policy, Replace},
+    slots::Slot,
+    watch::Watch,
 };
 
 /// One object: what should be here, what is here, and what is being done about it. Or only a name that others refer to.

@@ -2,14 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
+use nimbus_client::Item;
 use nimbus_core::{ObjectKey, Position};
 
-use crate::{
-    cache::{
-        boot::BootId,
-        memory::{Delta, Memory},
-    },
-    item::Item,
+use crate::cache::{
+    boot::BootId,
+    memory::{Delta, Memory},
 };
 
 /// The whole memory. An object of which nothing is remembered has no entry.

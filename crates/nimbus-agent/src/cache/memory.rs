@@ -6,9 +6,10 @@ use std::{
     time::SystemTime,
 };
 
+use nimbus_client::Item;
 use nimbus_core::{ObjectKey, Position};
 
-use crate::{cache::boot::BootId, item::Item};
+use crate::cache::boot::BootId;
 
 /// What an agent must not forget, as it was when it was last saved.
 ///

@@ -3,15 +3,13 @@
 use std::{str, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
+use nimbus_client::Item;
 use nimbus_core::{AgentId, Digest, Kind, LeafHasher, ObjectKey, Position};
 use nimbus_wire::v1;
 use prost::Message;
 use prost_types::Timestamp;
 
-use crate::{
-    cache::{boot::BootId, flaw::Flaw, image::Versions, ledger::Ledger},
-    item::Item,
-};
+use crate::cache::{boot::BootId, flaw::Flaw, image::Versions, ledger::Ledger};
 
 /// The layout that this program writes, and the only one that it reads. Another number sets the file aside.
 pub(crate) const FORMAT: u32 = 1;

@@ -16,20 +16,18 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use nimbus_client::Item;
 use nimbus_core::{AgentId, Backoff, Digest, Epoch, LeafHasher, ObjectKey, Position, Revision, ScopeHash};
 use nimbus_wire::v1;
 use prost_types::Any;
 use tempfile::TempDir;
 
-use crate::{
-    cache::{
-        aside::Aside,
-        boot::BootId,
-        disk::{Disk, RealDisk},
-        keeper::{Keeper, Settings},
-        memory::{Delta, Memory},
-    },
-    item::Item,
+use crate::cache::{
+    aside::Aside,
+    boot::BootId,
+    disk::{Disk, RealDisk},
+    keeper::{Keeper, Settings},
+    memory::{Delta, Memory},
 };
 
 /// A directory with a path in it.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use nimbus_client::Channel;
 use nimbus_wire::v1::{self, bus_client::BusClient};
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::{kinds::BoxFuture, uplink::Channel};
+use crate::kinds::BoxFuture;
 
 /// A report on its way, or none. There is one at a time: what happens meanwhile goes into the next.
 #[derive(Default)]

@@ -238,7 +238,7 @@ impl World {
 
 fn begin() -> v1::sync_request::Step {
     let kinds = vec![Alpha::kind().to_string(), Beta::kind().to_string()];
-    v1::sync_request::Step::Begin(v1::SyncBegin { publisher: PUBLISHER.into(), fence: 0, kinds })
+    v1::sync_request::Step::Begin(v1::SyncBegin { publisher: PUBLISHER.into(), fence: 0, kinds, leases: Vec::new() })
 }
 
 // === impl Running ===

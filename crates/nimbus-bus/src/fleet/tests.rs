@@ -97,7 +97,7 @@ impl Land {
 
     pub(super) fn commit(&mut self, steps: Vec<Step>) -> u64 {
         let publisher = PublisherId::new("p").unwrap();
-        let committed = self.store.commit(&Txn { publisher, fence: 0, steps }).unwrap();
+        let committed = self.store.commit(&Txn { publisher, fence: 0, leases: Vec::new(), steps }).unwrap();
         self.fleet.published(committed.revision, self.now);
         committed.revision.0
     }
@@ -233,7 +233,8 @@ pub(super) fn put(key: &ObjectKey, spec: u8, audience: Audience) -> Step {
     let any = prost_types::Any { type_url: format!("type.googleapis.com/{}", key.kind()), value: vec![8, spec] };
     let spec = prost::Message::encode_to_vec(&any).into();
     let (uid, generation, labels, refs, owner) = (None, None, Labels::default(), Arc::default(), None);
-    Op::Upsert(Draft { key: key.clone(), uid, generation, labels, refs, owner, audience, spec }).into()
+    let annotations = nimbus_core::Annotations::default();
+    Op::Upsert(Draft { key: key.clone(), uid, generation, labels, refs, owner, annotations, audience, spec }).into()
 }
 
 pub(super) fn selector(text: &str) -> Audience {

@@ -273,6 +273,7 @@ macro_rules! a_whole_conversation {
                 "grpc.reflection.v1alpha.ServerReflection",
                 "nimbus.v1.Bus",
                 "nimbus.v1.Fleet",
+                "nimbus.v1.Leases",
                 "nimbus.v1.Publisher",
             ];
             let Answer::Services(listed) = &answers[1] else { panic!("{:?}", answers[1]) };

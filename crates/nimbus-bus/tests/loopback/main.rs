@@ -6,7 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod client;
+mod embedded;
+mod finalizers;
 mod fleet;
+mod leases;
 mod scenarios;
 mod scripted;
 mod world;

@@ -66,7 +66,8 @@ impl Local {
     /// Publishes so many objects, of so many bytes each, in a sync.
     pub(crate) async fn sync(&self, objects: usize, bytes: usize) {
         let step = |step| v1::SyncRequest { step: Some(step) };
-        let begin = v1::SyncBegin { publisher: "controller".into(), fence: 0, kinds: vec![KIND.into()] };
+        let begin =
+            v1::SyncBegin { publisher: "controller".into(), fence: 0, kinds: vec![KIND.into()], leases: vec![] };
         let objects = (0..objects).map(|n| object(&format!("o{n}"), bytes)).collect();
         let steps = [
             step(v1::sync_request::Step::Begin(begin)),

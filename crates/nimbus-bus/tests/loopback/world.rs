@@ -253,7 +253,12 @@ impl World {
     /// The publisher says what it wants to exist: all of it, or so many objects and then it dies.
     async fn sync(&mut self, items: usize) {
         let step = |step| v1::SyncRequest { step: Some(step) };
-        let begin = v1::SyncBegin { publisher: PUBLISHER.into(), fence: 0, kinds: KINDS.map(Into::into).into() };
+        let begin = v1::SyncBegin {
+            publisher: PUBLISHER.into(),
+            fence: 0,
+            kinds: KINDS.map(Into::into).into(),
+            leases: vec![],
+        };
         let objects: Vec<_> = self.wanted.values().take(items).cloned().collect();
         let mut steps = vec![step(v1::sync_request::Step::Begin(begin))];
         steps.push(step(v1::sync_request::Step::Items(v1::SyncItems { objects })));

@@ -197,7 +197,12 @@ fn there_is_nothing_after_the_highest_generation() {
     let store = Collection::new(Config::new(nimbus_core::Epoch(1)));
     let write = |first: u8, generation: Option<u64>| {
         let draft = Draft { generation: generation.map(Generation), ..draft("x", first, Audience::Everyone) };
-        store.commit(&Txn { publisher: publisher(), fence: 0, steps: vec![Op::Upsert(draft).into()] })
+        store.commit(&Txn {
+            publisher: publisher(),
+            fence: 0,
+            leases: Vec::new(),
+            steps: vec![Op::Upsert(draft).into()],
+        })
     };
     assert_eq!(write(1, Some(u64::MAX)).unwrap().outcomes[0].effect, Effect::Created);
     let refused = write(2, None).unwrap_err();

@@ -46,7 +46,8 @@ pub(crate) fn named(names: &[&str]) -> Audience {
 
 pub(crate) fn draft(name: &str, first: u8, audience: Audience) -> Draft {
     let (uid, generation, labels, refs, owner) = (None, None, Labels::default(), Arc::default(), None);
-    Draft { key: key(name), uid, generation, labels, refs, owner, audience, spec: spec(&kind(), first, 8) }
+    let annotations = nimbus_core::Annotations::default();
+    Draft { key: key(name), uid, generation, labels, refs, owner, annotations, audience, spec: spec(&kind(), first, 8) }
 }
 
 pub(crate) fn put(name: &str, first: u8, audience: Audience) -> Step {
@@ -58,7 +59,7 @@ pub(crate) fn delete(name: &str) -> Step {
 }
 
 pub(crate) fn txn(steps: Vec<Step>) -> Txn {
-    Txn { publisher: publisher(), fence: 0, steps }
+    Txn { publisher: publisher(), fence: 0, leases: Vec::new(), steps }
 }
 
 pub(crate) fn collection(change: impl FnOnce(&mut Config)) -> Collection {

@@ -6,12 +6,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use nimbus_core::{AgentId, Audience, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Selector, Uid};
+use nimbus_core::{
+    AgentId, Annotations, Audience, Finalizers, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Selector,
+    Uid,
+};
 use nimbus_store::{
-    Draft, Effect, Filter, Op, Origin, Outcome, Precondition, Reason, Refused, StatusDraft, Step, SyncId, Txn,
+    Draft, Effect, Filter, FinalizersDraft, Op, Origin, Outcome, Precondition, Reason, Refused, StatusDraft, Step,
+    SyncId, Txn,
 };
 use nimbus_wire::v1;
 use prost::Message as _;
+
+use crate::reader::hit;
 
 /// An object at one revision.
 #[derive(Debug, Clone)]
@@ -25,6 +31,9 @@ pub(crate) struct Obj {
     pub(crate) labels: Labels,
     pub(crate) refs: Arc<[Reference]>,
     pub(crate) manager: PublisherId,
+    pub(crate) annotations: Annotations,
+    pub(crate) finalizers: Finalizers,
+    pub(crate) deleting: bool,
     pub(crate) audience: Audience,
     pub(crate) spec: Bytes,
     pub(crate) status: Bytes,
@@ -102,6 +111,9 @@ impl Obj {
             labels: draft.labels.clone(),
             refs: draft.refs.clone(),
             manager: manager.clone(),
+            annotations: draft.annotations.clone(),
+            finalizers: Finalizers::default(),
+            deleting: false,
             audience: draft.audience.clone(),
             spec: draft.spec.clone(),
             status: Bytes::new(),
@@ -127,6 +139,9 @@ impl Obj {
             status: any(&self.status),
             observed_generation: self.observed,
             audience: None,
+            annotations: self.annotations.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            finalizers: self.finalizers.iter().map(str::to_owned).collect(),
+            deleting: self.deleting,
         };
         let to = match &self.audience {
             Audience::Everyone => None,
@@ -149,9 +164,16 @@ impl Obj {
             labels: self.labels.clone(),
             refs: self.refs.clone(),
             owner: None,
+            annotations: self.annotations.clone(),
             audience: self.audience.clone(),
             spec: self.spec.clone(),
         }
+    }
+
+    /// The same object, of which a delete was asked for.
+    fn marked(&self, revision: u64) -> Arc<Self> {
+        hit("marked");
+        Self { deleting: true, revision, content_revision: revision, ..self.clone() }.sealed()
     }
 
     pub(crate) fn needs(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -328,8 +350,9 @@ impl Model {
                 Op::Upsert(draft) => self.upsert(txn, step, draft, before, revision, chosen)?,
                 Op::Delete(_) => delete(txn, step, before, revision)?,
                 Op::Status(draft) => set_status(draft, before, revision)?,
+                Op::Finalizers(draft) => set_finalizers(draft, before, revision)?,
             };
-            changed |= !matches!(outcome.effect, Effect::Unchanged | Effect::Absent);
+            changed |= after.as_ref().map(Arc::as_ptr) != before.map(Arc::as_ptr);
             match after {
                 Some(after) => new.insert(key.clone(), after),
                 None => new.remove(key),
@@ -362,17 +385,23 @@ impl Model {
         self.open.insert(publisher.clone(), OpenSync { id, fence, kinds, named: BTreeSet::new() });
     }
 
-    /// Sweeps what the publisher did not name; says how much that was.
+    /// Sweeps what the publisher did not name, or marks it; says how much that was.
     pub(crate) fn end_sync(&mut self, publisher: &PublisherId) -> u64 {
         let open = self.open.remove(publisher).unwrap();
         let mut new = self.now().clone();
         let forgotten = |object: &Arc<Obj>| {
             open.kinds.contains(object.key.kind()) && object.manager == *publisher && !open.named.contains(&object.key)
         };
-        new.retain(|_, object| !forgotten(object));
-        let deleted = (self.now().len() - new.len()) as u64;
+        new.retain(|_, object| !forgotten(object) || !object.finalizers.is_empty());
+        let mut deleted = (self.now().len() - new.len()) as u64;
+        let revision = self.head() + 1;
+        for object in new.values_mut().filter(|object| forgotten(object) && !object.deleting) {
+            *object = object.marked(revision);
+            deleted += 1;
+            hit("sweep that marks");
+        }
         if deleted > 0 {
-            self.push(self.head() + 1, new);
+            self.push(revision, new);
         }
         for kind in &open.kinds {
             let publishers = self.announced.get_mut(kind).unwrap();
@@ -423,6 +452,9 @@ impl Model {
         if let Some(before) = same_life {
             (after.status, after.observed) = (before.status.clone(), before.observed);
         }
+        if let Some(before) = before {
+            (after.finalizers, after.deleting) = (before.finalizers.clone(), before.deleting);
+        }
         let Some(before) = before else {
             let after = after.sealed();
             let outcome = after.outcome(Effect::Created);
@@ -438,6 +470,12 @@ impl Model {
         }
         if foreign {
             return Err("foreign");
+        }
+        if before.deleting {
+            return Err("deleting");
+        }
+        if same_life.is_none() && !before.finalizers.is_empty() {
+            return Err("unfinished");
         }
         let effect = if same_life.is_some() { Effect::Updated } else { Effect::Created };
         let after = after.sealed();
@@ -464,6 +502,14 @@ fn delete(
     if before.manager != txn.publisher && !step.take_over {
         return Err("foreign");
     }
+    if before.deleting {
+        return Ok((Some(before.clone()), before.outcome(Effect::Deleting)));
+    }
+    if !before.finalizers.is_empty() {
+        let after = before.marked(revision);
+        let outcome = after.outcome(Effect::Deleting);
+        return Ok((Some(after), outcome));
+    }
     Ok((None, Outcome { revision: Revision(revision), ..before.outcome(Effect::Deleted) }))
 }
 
@@ -483,6 +529,32 @@ fn set_status(
     (after.status, after.observed) = (draft.status.clone(), draft.observed.0);
     (after.revision, after.content_revision) = (revision, revision);
     let after = after.sealed();
+    let outcome = after.outcome(Effect::Updated);
+    Ok((Some(after), outcome))
+}
+
+fn set_finalizers(
+    draft: &FinalizersDraft,
+    before: Option<&Arc<Obj>>,
+    revision: u64,
+) -> Result<(Option<Arc<Obj>>, Outcome), &'static str> {
+    let before = before.ok_or("no such object")?;
+    let old: BTreeSet<&str> = before.finalizers.iter().collect();
+    let mut new = old.clone();
+    new.extend(draft.add.iter());
+    new.retain(|name| !draft.remove.contains(name));
+    if new == old {
+        return Ok((Some(before.clone()), before.outcome(Effect::Unchanged)));
+    }
+    if before.deleting && !new.is_subset(&old) {
+        return Err("deleting");
+    }
+    if before.deleting && new.is_empty() {
+        hit("finalized");
+        return Ok((None, Outcome { revision: Revision(revision), ..before.outcome(Effect::Deleted) }));
+    }
+    let finalizers = Finalizers::new(new).unwrap();
+    let after = Obj { finalizers, revision, content_revision: revision, ..Obj::clone(before) }.sealed();
     let outcome = after.outcome(Effect::Updated);
     Ok((Some(after), outcome))
 }
@@ -523,6 +595,7 @@ fn has_cycle(state: &State) -> bool {
 pub(crate) fn word_for(refused: &Refused) -> &'static str {
     match refused {
         Refused::Fenced { .. } => "fenced",
+        Refused::LeaseLost { .. } => "lease lost",
         Refused::NotAhead { .. } => "not ahead",
         Refused::Full { .. } => "full",
         Refused::NoSync(_) => "no sync",
@@ -535,6 +608,8 @@ pub(crate) fn word_for(refused: &Refused) -> &'static str {
             Reason::Cycle(_) => "cycle",
             Reason::Twice => "twice",
             Reason::NoSuchObject => "no such object",
+            Reason::Deleting(_) => "deleting",
+            Reason::Unfinished(_) => "unfinished",
             Reason::ObservedAhead { .. } => "observed ahead",
             Reason::TooLarge { .. } => "too large",
             _ => "another reason",

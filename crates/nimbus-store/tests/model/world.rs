@@ -4,11 +4,15 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{
-    AgentId, Audience, Epoch, Generation, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Selector, Uid,
+    AgentId, Annotations, Audience, Epoch, Finalizers, Generation, Kind, Labels, ObjectKey, PublisherId, Reference,
+    Revision, Selector, Uid,
 };
-use nimbus_store::{Collection, Config, Draft, Fields, Limits, Op, Precondition, StatusDraft, Step as TxnStep, Txn};
+use nimbus_store::{
+    Collection, Config, Draft, Fields, FinalizersDraft, Limits, Op, Precondition, StatusDraft, Step as TxnStep, Txn,
+};
 use proptest::prelude::*;
 use prost::Message as _;
+use tempfile::TempDir;
 
 use crate::{
     model::{FilterSpec, Model, Scope, State, first_byte, word_for},
@@ -32,6 +36,8 @@ pub(crate) struct Setup {
     idle_filters: usize,
     /// Whether the bus is ever restarted.
     restarts: bool,
+    /// Whether what is written outlives a restart.
+    durable: bool,
     /// Readers that are there from the beginning.
     readers: Vec<ScopeSpec>,
 }
@@ -53,6 +59,7 @@ pub(crate) enum Step {
     SyncEnd { publisher: usize },
     SyncAbort { publisher: usize },
     NewEpoch,
+    Reopen,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +74,7 @@ pub(crate) struct OpSpec {
 enum What {
     Upsert {
         labels: usize,
+        annotations: usize,
         refs: Vec<(usize, usize, usize, bool)>,
         audience: AudienceSpec,
         spec: (u8, u8),
@@ -76,6 +84,7 @@ enum What {
     /// Changes one thing of what is there.
     Tweak {
         labels: Option<usize>,
+        annotations: Option<usize>,
         audience: Option<AudienceSpec>,
         spec: Option<(u8, u8)>,
     },
@@ -83,6 +92,11 @@ enum What {
     Status {
         value: u8,
         ahead: u8,
+    },
+    /// Bits of [`FINALIZERS`].
+    Finalizers {
+        add: u8,
+        remove: u8,
     },
 }
 
@@ -105,6 +119,8 @@ const AUDIENCE_SELECTORS: [&str; 6] = ["z=1", "z in (1,2)", "!r", "r=x,z=1", "",
 const AGENT_LABELS: [&[(&str, &str)]; 5] =
     [&[], &[("z", "1")], &[("z", "2")], &[("z", "1"), ("r", "x")], &[("r", "y"), ("z", "2")]];
 const OBJECT_LABELS: [&[(&str, &str)]; 4] = [&[], &[("t", "web")], &[("t", "api")], &[("t", "web"), ("legacy", "")]];
+const ANNOTATIONS: [&[(&str, &str)]; 3] = [&[], &[("note", "one, two")], &[("note", ""), ("ticket", "42")]];
+const FINALIZERS: [&str; 2] = ["dns", "firewall"];
 
 fn filters(index: usize) -> FilterSpec {
     let none = FilterSpec::default();
@@ -123,6 +139,16 @@ fn filters(index: usize) -> FilterSpec {
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
     Labels::new(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()).unwrap()
+}
+
+fn annotations(index: usize) -> Annotations {
+    let pairs = ANNOTATIONS[index].iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Annotations::new(pairs.collect()).unwrap()
+}
+
+fn finalizers(bits: u8) -> Finalizers {
+    let names = (0..FINALIZERS.len()).filter(|at| bits & (1 << at) != 0);
+    Finalizers::new(names.map(|at| FINALIZERS[at])).unwrap()
 }
 
 fn kind(index: usize) -> Kind {
@@ -190,7 +216,9 @@ impl ScopeSpec {
 pub(crate) struct World {
     setup: Setup,
     epoch: u64,
-    store: Collection,
+    /// `None` only while it is reopened.
+    store: Option<Collection>,
+    directory: Option<TempDir>,
     model: Model,
     readers: Vec<Option<Reader>>,
     leaves: Leaves,
@@ -201,10 +229,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(setup: Setup) -> Self {
-        let (store, model) = begin(&setup, 1);
+        let directory = setup.durable.then(|| TempDir::new().unwrap());
+        let (store, model) = begin(&setup, directory.as_ref(), 1);
         let readers = setup.readers.iter().map(|scope| Some(Reader::new(scope.scope()))).collect();
         let (leaves, before) = (Leaves::default(), State::new());
-        Self { setup, epoch: 1, store, model, readers, leaves, before, uids: 0 }
+        Self { setup, epoch: 1, store: Some(store), directory, model, readers, leaves, before, uids: 0 }
     }
 
     pub(crate) fn step(&mut self, step: &Step) {
@@ -215,16 +244,17 @@ impl World {
                     let mut keys = BTreeSet::new();
                     steps.retain(|step| keys.insert(step.op.key().clone()));
                 }
-                let txn = Txn { publisher: publisher(*who), fence: self.fence(*who, *fence), steps };
+                let txn =
+                    Txn { publisher: publisher(*who), fence: self.fence(*who, *fence), leases: Vec::new(), steps };
                 let at = match gap {
                     0..=7 => None,
                     8 => Some(self.model.head()),
                     gap => Some(self.model.head() + u64::from(*gap - 8)),
                 };
                 if *plan {
-                    let before = self.store.state();
-                    let planned = self.store.plan(&txn).map_err(|refused| word_for(&refused));
-                    assert_eq!(before.head(), self.store.state().head(), "a plan changes nothing");
+                    let before = self.store().state();
+                    let planned = self.store().plan(&txn).map_err(|refused| word_for(&refused));
+                    assert_eq!(before.head(), self.store().state().head(), "a plan changes nothing");
                     if at.is_none() {
                         let done = self.commit(&txn, None);
                         assert_eq!(planned.map(|planned| planned.outcomes), done, "what was planned");
@@ -241,9 +271,10 @@ impl World {
                 let object = now.values().nth(pick % now.len()).unwrap().clone();
                 let fence = self.model.fence(&object.manager);
                 let steps = vec![Op::Upsert(object.draft()).into()];
-                let (head, txn) = (self.model.head(), Txn { publisher: object.manager.clone(), fence, steps });
+                let (head, txn) =
+                    (self.model.head(), Txn { publisher: object.manager.clone(), fence, leases: Vec::new(), steps });
                 self.commit(&txn, None).unwrap();
-                assert_eq!(self.store.state().head().0, head, "publishing what is there makes no revision");
+                assert_eq!(self.store().state().head().0, head, "publishing what is there makes no revision");
             }
             Step::Connect { reader, scope, how } => {
                 self.readers[*reader] = Some(Reader::new(scope.scope()));
@@ -280,13 +311,13 @@ impl World {
             }),
             Step::Trim { back } => {
                 let to = self.model.head().saturating_sub(*back);
-                self.store.trim(Revision(to));
-                assert!(self.store.state().horizon().0 >= to, "the horizon is where it was trimmed");
+                self.store().trim(Revision(to));
+                assert!(self.store().state().horizon().0 >= to, "the horizon is where it was trimmed");
             }
             Step::SyncBegin { publisher: who, fence, kinds: bits } => {
                 let (who, fence) = (publisher(*who), self.fence(*who, *fence));
                 let kinds = kinds(*bits);
-                match self.store.begin_sync(&who, fence, kinds.clone()) {
+                match self.store().begin_sync(&who, fence, kinds.clone()) {
                     Ok(id) => {
                         assert!(fence >= self.model.fence(&who), "a fenced publisher begins a sync");
                         self.model.begin_sync(&who, fence, kinds, id);
@@ -298,12 +329,13 @@ impl World {
             Step::SyncEnd { publisher: who } => self.end_sync(&publisher(*who)),
             Step::SyncAbort { publisher: who } => {
                 if let Some(open) = self.model.open.remove(&publisher(*who)) {
-                    self.store.abort_sync(&open.id);
-                    assert!(self.store.end_sync(&open.id).is_err(), "an aborted sync is not open");
+                    self.store().abort_sync(&open.id);
+                    assert!(self.store().end_sync(&open.id).is_err(), "an aborted sync is not open");
                 }
             }
             Step::NewEpoch if self.setup.restarts => self.new_epoch(),
-            Step::NewEpoch => {}
+            Step::Reopen if self.setup.durable => self.reopen(),
+            Step::NewEpoch | Step::Reopen => {}
         }
         self.check_state();
     }
@@ -314,7 +346,7 @@ impl World {
             let who = PublisherId::new(who).unwrap();
             let fence = self.model.fence(&who);
             let all = kinds(0b111);
-            let id = self.store.begin_sync(&who, fence, all.clone()).unwrap();
+            let id = self.store().begin_sync(&who, fence, all.clone()).unwrap();
             self.model.begin_sync(&who, fence, all, id);
             self.sync_items(&who, &[], 100);
             self.end_sync(&who);
@@ -334,19 +366,23 @@ impl World {
         self.check_state();
     }
 
+    fn store(&self) -> &Collection {
+        self.store.as_ref().unwrap()
+    }
+
     fn with_reader(&mut self, at: usize, act: impl FnOnce(&mut Reader, &Collection, &mut Truth<'_>)) {
         let Some(reader) = &mut self.readers[at] else { return };
         let frame_bytes = self.setup.frame_bytes;
         let mut truth = Truth { model: &self.model, epoch: self.epoch, frame_bytes, leaves: &mut self.leaves };
-        act(reader, &self.store, &mut truth);
+        act(reader, self.store.as_ref().unwrap(), &mut truth);
     }
 
     fn commit(&mut self, txn: &Txn, at: Option<u64>) -> Result<Vec<nimbus_store::Outcome>, &'static str> {
-        let before = self.store.state();
+        let before = self.store().state();
         self.model.trimmed = before.horizon().0;
         let done = match at {
-            None => self.store.commit(txn),
-            Some(at) => self.store.commit_at(Revision(at), txn),
+            None => self.store().commit(txn),
+            Some(at) => self.store().commit_at(Revision(at), txn),
         };
         let outcomes = done.as_ref().ok().map(|done| &*done.outcomes);
         let expected = self.model.commit(txn, at, outcomes);
@@ -354,12 +390,15 @@ impl World {
             (Ok(done), Ok(expected)) => {
                 assert_eq!(done.outcomes, expected.outcomes, "outcomes of {txn:?}");
                 assert_eq!(done.revision.0, self.model.head(), "the revision of {txn:?}");
-                assert!(expected.changed || Arc::ptr_eq(&before, &self.store.state()), "nothing changed: {txn:?}");
+                // A fence that rises is written down, too.
+                let same = before.head() == self.store().state().head() && self.setup.durable;
+                let same = same || Arc::ptr_eq(&before, &self.store().state());
+                assert!(expected.changed || same, "nothing changed: {txn:?}");
                 hit(if expected.changed { "commit" } else { "no-op" });
             }
             (Err(refused), Err(word)) => {
                 assert_eq!(word_for(refused), *word, "{refused}");
-                assert!(Arc::ptr_eq(&before, &self.store.state()), "it was refused, but something changed");
+                assert!(Arc::ptr_eq(&before, &self.store().state()), "it was refused, but something changed");
                 hit(word);
             }
             _ => panic!("the store says {done:?}, the model {expected:?} to {txn:?}"),
@@ -388,14 +427,14 @@ impl World {
             }
         }
         if let Some(other) = drafts.iter().find(|draft| !covered.contains(draft.key.kind())) {
-            let refused = self.store.sync_items(&id, drafts.clone()).unwrap_err();
+            let refused = self.store().sync_items(&id, drafts.clone()).unwrap_err();
             assert_eq!(word_for(&refused), "not covered", "{}", other.key);
             drafts.retain(|draft| covered.contains(draft.key.kind()));
         }
         let steps = drafts.iter().cloned().map(|draft| Op::Upsert(draft).into()).collect();
-        let txn = Txn { publisher: who.clone(), fence, steps };
-        self.model.trimmed = self.store.state().horizon().0;
-        let done = self.store.sync_items(&id, drafts);
+        let txn = Txn { publisher: who.clone(), fence, leases: Vec::new(), steps };
+        self.model.trimmed = self.store().state().horizon().0;
+        let done = self.store().sync_items(&id, drafts);
         let expected = self.model.commit(&txn, None, done.as_ref().ok().map(|done| &*done.outcomes));
         match (done, expected) {
             (Ok(done), Ok(expected)) => assert_eq!(done.outcomes, expected.outcomes, "outcomes of items"),
@@ -408,15 +447,15 @@ impl World {
         let Some(open) = self.model.open.get(who) else { return };
         let id = open.id.clone();
         if open.fence < self.model.fence(who) {
-            let refused = self.store.end_sync(&id).expect_err("a fenced publisher must not sweep");
+            let refused = self.store().end_sync(&id).expect_err("a fenced publisher must not sweep");
             assert_eq!(word_for(&refused), "fenced");
             self.model.open.remove(who);
             return;
         }
-        let (revision, summary) = self.store.end_sync(&id).unwrap();
+        let (revision, summary) = self.store().end_sync(&id).unwrap();
         assert_eq!(summary.deleted, self.model.end_sync(who), "objects that were swept");
         assert_eq!(revision.0, self.model.head(), "the revision of the sweep");
-        assert!(self.store.end_sync(&id).is_err(), "a sync ends once");
+        assert!(self.store().end_sync(&id).is_err(), "a sync ends once");
         hit("sync");
     }
 
@@ -424,12 +463,28 @@ impl World {
         self.readers.iter_mut().flatten().for_each(Reader::disconnect);
         self.before = self.model.now().clone();
         self.epoch += 1;
-        (self.store, self.model) = begin(&self.setup, self.epoch);
+        self.store = None;
+        self.directory = self.setup.durable.then(|| TempDir::new().unwrap());
+        let (store, model) = begin(&self.setup, self.directory.as_ref(), self.epoch);
+        (self.store, self.model) = (Some(store), model);
         hit("epoch");
     }
 
+    /// The process ends and begins again: all connections and syncs are gone, and nothing else.
+    fn reopen(&mut self) {
+        self.readers.iter_mut().flatten().for_each(Reader::disconnect);
+        self.model.open.clear();
+        let before = self.store.take().unwrap().state();
+        let (store, _) = begin(&self.setup, self.directory.as_ref(), self.epoch);
+        let after = store.state();
+        assert_eq!((after.epoch(), after.head()), (before.epoch(), before.head()), "where the history goes on");
+        assert_eq!(after.horizon(), before.horizon(), "the horizon");
+        self.store = Some(store);
+        hit("reopen");
+    }
+
     fn check_state(&self) {
-        let (state, now) = (self.store.state(), self.model.now());
+        let (state, now) = (self.store().state(), self.model.now());
         assert_eq!(state.head().0, self.model.head(), "the head");
         assert_eq!(state.objects(), now.len(), "objects in all");
         let all: Vec<_> = state.kinds().flat_map(|(_, kind)| kind.all().iter(None)).collect();
@@ -475,41 +530,47 @@ impl World {
             _ => Precondition::default(),
         };
         let op_ = match &op.what {
-            What::Upsert { labels: of, refs, audience, spec: (first, pad), uid, generation } => Op::Upsert(Draft {
-                uid: match (uid, &old) {
-                    (6, _) => {
-                        self.uids += 1;
-                        Some(Uid::new(&format!("u{}", self.uids)).unwrap())
-                    }
-                    (7, Some(old)) => Some(old.uid.clone()),
-                    _ => None,
-                },
-                generation: match (generation, &old) {
-                    (20, Some(old)) => Some(Generation(old.generation.saturating_sub(1))),
-                    (21, Some(old)) => Some(Generation(old.generation)),
-                    (22, Some(old)) => Some(Generation(old.generation + 2)),
-                    (23, None) => Some(Generation(5)),
-                    _ => None,
-                },
-                labels: labels(OBJECT_LABELS[*of]),
-                refs: refs
-                    .iter()
-                    .map(|(kind, namespace, name, weak)| Reference {
-                        to: self::key((*kind, *namespace, *name)),
-                        weak: *weak,
-                    })
-                    .collect(),
-                owner: None,
-                audience: audience.audience(),
-                spec: if *first == 3 { Bytes::new() } else { spec(key.kind(), *first, usize::from(*pad)) },
-                key,
-            }),
-            What::Tweak { labels: of, audience, spec: to } => match &old {
+            What::Upsert { labels: of, annotations: notes, refs, audience, spec: (first, pad), uid, generation } => {
+                Op::Upsert(Draft {
+                    uid: match (uid, &old) {
+                        (6, _) => {
+                            self.uids += 1;
+                            Some(Uid::new(&format!("u{}", self.uids)).unwrap())
+                        }
+                        (7, Some(old)) => Some(old.uid.clone()),
+                        _ => None,
+                    },
+                    generation: match (generation, &old) {
+                        (20, Some(old)) => Some(Generation(old.generation.saturating_sub(1))),
+                        (21, Some(old)) => Some(Generation(old.generation)),
+                        (22, Some(old)) => Some(Generation(old.generation + 2)),
+                        (23, None) => Some(Generation(5)),
+                        _ => None,
+                    },
+                    labels: labels(OBJECT_LABELS[*of]),
+                    refs: refs
+                        .iter()
+                        .map(|(kind, namespace, name, weak)| Reference {
+                            to: self::key((*kind, *namespace, *name)),
+                            weak: *weak,
+                        })
+                        .collect(),
+                    owner: None,
+                    annotations: annotations(*notes),
+                    audience: audience.audience(),
+                    spec: if *first == 3 { Bytes::new() } else { spec(key.kind(), *first, usize::from(*pad)) },
+                    key,
+                })
+            }
+            What::Tweak { labels: of, annotations: notes, audience, spec: to } => match &old {
                 None => Op::Delete(key),
                 Some(old) => {
                     let mut draft = Draft { generation: None, ..old.draft() };
                     if let Some(of) = of {
                         draft.labels = labels(OBJECT_LABELS[*of]);
+                    }
+                    if let Some(notes) = notes {
+                        draft.annotations = annotations(*notes);
                     }
                     if let Some(audience) = audience {
                         draft.audience = audience.audience();
@@ -526,12 +587,15 @@ impl World {
                 observed: Generation(old.map_or(1, |old| old.generation + u64::from(*ahead == 7))),
                 key,
             }),
+            What::Finalizers { add, remove } => {
+                Op::Finalizers(FinalizersDraft { key, add: finalizers(*add), remove: finalizers(*remove) })
+            }
         };
         TxnStep { op: op_, precondition, take_over: op.take_over }
     }
 }
 
-fn begin(setup: &Setup, epoch: u64) -> (Collection, Model) {
+fn begin(setup: &Setup, directory: Option<&TempDir>, epoch: u64) -> (Collection, Model) {
     let limits = Limits { tombstones: setup.tombstones, idle_filters: setup.idle_filters, ..Limits::default() };
     let config = Config {
         limits,
@@ -541,7 +605,11 @@ fn begin(setup: &Setup, epoch: u64) -> (Collection, Model) {
         group_bytes: setup.group_bytes,
         ..Config::new(Epoch(epoch))
     };
-    (Collection::new(config), Model::new(setup.assume_complete && epoch == 1))
+    let store = match directory {
+        None => Collection::new(config),
+        Some(directory) => Collection::open(&directory.path().join("collection"), config).unwrap(),
+    };
+    (store, Model::new(setup.assume_complete && epoch == 1))
 }
 
 fn drain(reader: &mut Reader, store: &Collection, truth: &mut Truth<'_>) {
@@ -554,7 +622,7 @@ fn drain(reader: &mut Reader, store: &Collection, truth: &mut Truth<'_>) {
 
 // Strategies
 
-pub(crate) fn setup() -> impl Strategy<Value = Setup> {
+pub(crate) fn setup(durable: bool) -> impl Strategy<Value = Setup> {
     (
         prop::bool::weighted(0.6),
         prop::sample::select(vec![80, 300, 1500, 256 << 10]),
@@ -564,9 +632,21 @@ pub(crate) fn setup() -> impl Strategy<Value = Setup> {
         prop::bool::weighted(0.4),
         prop::collection::vec(scope(), READERS),
     )
-        .prop_map(|(assume_complete, frame_bytes, group_bytes, tombstones, idle_filters, restarts, readers)| {
-            Setup { assume_complete, frame_bytes, group_bytes, tombstones, idle_filters, restarts, readers }
-        })
+        .prop_map(
+            move |(assume_complete, frame_bytes, group_bytes, tombstones, idle_filters, restarts, readers)| {
+                let restarts = restarts && !durable;
+                Setup {
+                    assume_complete,
+                    frame_bytes,
+                    group_bytes,
+                    tombstones,
+                    idle_filters,
+                    restarts,
+                    durable,
+                    readers,
+                }
+            },
+        )
 }
 
 fn key_spec() -> impl Strategy<Value = (usize, usize, usize)> {
@@ -584,9 +664,11 @@ fn audience() -> impl Strategy<Value = AudienceSpec> {
 fn what() -> impl Strategy<Value = What> {
     let reference = (key_spec(), prop::bool::weighted(0.2)).prop_map(|((a, b, c), weak)| (a, b, c, weak));
     let refs = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(reference, 1..3)];
-    let upsert = (0..OBJECT_LABELS.len(), refs, audience(), (0..4_u8, 0..40_u8), 0..8_u8, 0..24_u8).prop_map(
-        |(labels, refs, audience, spec, uid, generation)| What::Upsert {
+    let pairs = (0..OBJECT_LABELS.len(), 0..ANNOTATIONS.len());
+    let upsert = (pairs, refs, audience(), (0..4_u8, 0..40_u8), 0..8_u8, 0..24_u8).prop_map(
+        |((labels, annotations), refs, audience, spec, uid, generation)| What::Upsert {
             labels,
+            annotations,
             refs,
             audience,
             spec,
@@ -595,16 +677,25 @@ fn what() -> impl Strategy<Value = What> {
         },
     );
     let tweak = prop_oneof![
-        (0..OBJECT_LABELS.len()).prop_map(|labels| (Some(labels), None, None)),
-        audience().prop_map(|audience| (None, Some(audience), None)),
-        (0..3_u8, 0..40_u8).prop_map(|spec| (None, None, Some(spec))),
+        (0..OBJECT_LABELS.len()).prop_map(|labels| (Some(labels), None, None, None)),
+        (0..ANNOTATIONS.len()).prop_map(|annotations| (None, Some(annotations), None, None)),
+        audience().prop_map(|audience| (None, None, Some(audience), None)),
+        (0..3_u8, 0..40_u8).prop_map(|spec| (None, None, None, Some(spec))),
     ]
-    .prop_map(|(labels, audience, spec)| What::Tweak { labels, audience, spec });
+    .prop_map(|(labels, annotations, audience, spec)| What::Tweak { labels, annotations, audience, spec });
+    // Mostly one of them, or all that are left: what is never done is never gone.
+    let finalizers = prop_oneof![
+        2 => (1..3_u8).prop_map(|add| (add, 0)),
+        3 => Just((0, 3)),
+        1 => (0..4_u8, 0..4_u8),
+    ]
+    .prop_map(|(add, remove)| What::Finalizers { add, remove });
     prop_oneof![
         5 => upsert,
         5 => tweak,
         4 => Just(What::Delete),
         1 => (0..3_u8, 0..8_u8).prop_map(|(value, ahead)| What::Status { value, ahead }),
+        3 => finalizers,
     ]
 }
 
@@ -650,6 +741,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => who.clone().prop_map(|publisher| Step::SyncEnd { publisher }),
         1 => who.prop_map(|publisher| Step::SyncAbort { publisher }),
         1 => Just(Step::NewEpoch),
+        3 => Just(Step::Reopen),
     ]
 }
 

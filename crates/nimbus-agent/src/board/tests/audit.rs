@@ -2,15 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{
-    board::{
-        Board,
-        counts::{Counts, Share},
-        lanes::Lane,
-        node::{Hold, Node, Stage, Task, Want},
-        slots::Slot,
-    },
-    item::Item,
+use nimbus_client::Item;
+
+use crate::board::{
+    Board,
+    counts::{Counts, Share},
+    lanes::Lane,
+    node::{Hold, Node, Stage, Task, Want},
+    slots::Slot,
 };
 
 // === impl Board ===

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use nimbus_client::Item;
 use nimbus_core::{Failure, ObjectKey, Revision};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use crate::{
         tests::world::{QUARANTINE, RETRY, key, policies, thing},
     },
     handler::{Observation, Reason, Status},
-    item::Item,
 };
 
 pub(crate) const NAMES: [&str; 9] = ["seen-a", "swap-a", "excl-a", "seen-b", "a", "swap-b", "excl-b", "seen-c", "b"];

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use nimbus_client::Item;
 use nimbus_core::{Backoff, Failure, Kind, LeafHasher, ObjectKey, Revision};
 use nimbus_wire::v1;
 use rand::{SeedableRng as _, rngs::SmallRng};
@@ -10,7 +11,6 @@ use tokio::time::Instant;
 use crate::{
     board::{Board, Change, Exceptional, Job, Outcome, Policies, Policy, Replace, Work, job::Finished, node::Task},
     handler::{Observation, Reason, Status},
-    item::Item,
 };
 
 /// An object under construction. Its name may begin with one of `swap-`, `excl-`, `seen-` and `alien-`, which decides

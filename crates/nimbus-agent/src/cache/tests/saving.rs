@@ -2,20 +2,18 @@
 
 use std::{fs, path::Path, slice, sync::Arc};
 
+use nimbus_client::Item;
 use proptest::{prelude::*, test_runner::TestCaseError};
 
-use crate::{
-    cache::{
-        disk::RealDisk,
-        image::Image,
-        keeper::Keeper,
-        memory::{Delta, Memory},
-        tests::{
-            Place, agent, applied, at, boot, faults::FaultyDisk, file_with, item, open, place, put, reload, settings,
-            sized, started,
-        },
+use crate::cache::{
+    disk::RealDisk,
+    image::Image,
+    keeper::Keeper,
+    memory::{Delta, Memory},
+    tests::{
+        Place, agent, applied, at, boot, faults::FaultyDisk, file_with, item, open, place, put, reload, settings,
+        sized, started,
     },
-    item::Item,
 };
 
 /// What a memory should be after these deltas, but for when it was saved.

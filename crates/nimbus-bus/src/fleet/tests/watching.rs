@@ -13,7 +13,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let inner = Inner::new(Config::new(Epoch(7), 7), Metrics::default(), HealthReporter::new());
+        let inner = Inner::new(Config::new(Epoch(7), 7), None, Metrics::default(), HealthReporter::new()).unwrap();
         Self { inner: Arc::new(inner), sessions: 0 }
     }
 

@@ -1,0 +1,33 @@
+//! What gives a collection its durability: one [redb] file, and the thread that writes to it.
+//!
+//! The file has a table for each sort of fact ([`Table`]), and `meta` with one row: format, epoch, head, horizon, and how
+//! many rows each table has with the digest of them all. Every row carries a checksum over its table, its key and its
+//! content. So what is read is what one commit wrote, or is refused by name.
+//!
+//! Views of filters are not written down. They are built again when somebody reads through them, and begin at the head:
+//! who resumes through a filter from further back is asked for its digest.
+//!
+//! **Invariant:** reading changes nothing. A file is read through an [`overlay`], which keeps redb's repairs in memory, so
+//! that a file that is refused stays as it was found, and is refused the next time, too.
+
+mod committer;
+mod disk;
+mod error;
+mod file;
+mod flaw;
+mod ledger;
+mod load;
+mod lock;
+mod meta;
+mod open;
+mod overlay;
+mod row;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use committer::Committer;
+pub(crate) use disk::{Disk, RealDisk};
+pub use error::{Lost, OpenError};
+pub(crate) use open::open;

@@ -1,0 +1,24 @@
+//! How redb gets at a file.
+
+use redb::{StorageBackend, backends::FileBackend};
+
+/// How redb gets at a file. Tests put a disk that fails in place of the real one.
+pub(crate) trait Disk {
+    type Backend: StorageBackend;
+
+    fn backend(&self, file: FileBackend) -> Self::Backend;
+}
+
+/// The disk as it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RealDisk;
+
+// === impl RealDisk ===
+
+impl Disk for RealDisk {
+    type Backend = FileBackend;
+
+    fn backend(&self, file: FileBackend) -> FileBackend {
+        file
+    }
+}

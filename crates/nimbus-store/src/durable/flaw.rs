@@ -1,0 +1,84 @@
+//! What can be wrong with the file.
+
+use std::{
+    any::Any,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// What can be wrong with the file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Flaw {
+    /// Somebody else has it open.
+    #[error("somebody else has it open")]
+    Busy,
+    /// The disk is full, or broken. The file may be as good as before.
+    #[error(transparent)]
+    Io(io::Error),
+    /// It is not ours.
+    #[error("{0}")]
+    Foreign(String),
+    /// It has a format that is not known yet.
+    #[error("format {found} is newer than {supported}")]
+    Newer { found: u32, supported: u32 },
+    /// redb refuses the file.
+    #[error(transparent)]
+    Redb(redb::Error),
+    /// redb gave up on the file. It does so where it relies on what it wrote.
+    #[error("its pages make no sense: {0}")]
+    Panic(String),
+    /// redb accepts the file, but it is not what was written.
+    #[error("{0}")]
+    Content(String),
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+        .to_owned()
+}
+
+// === impl Flaw ===
+
+impl Flaw {
+    /// Does something with a file that may be damaged, which may make redb panic.
+    pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, Self>) -> Result<T, Self> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Self::Panic(message_of(&*panic))))
+    }
+}
+
+impl From<io::Error> for Flaw {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<redb::Error> for Flaw {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::DatabaseAlreadyOpen => Self::Busy,
+            // What redb says of a file that is too short, or has nonsense in it.
+            redb::Error::Io(error)
+                if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) =>
+            {
+                Self::Content(format!("it is cut off or not whole: {error}"))
+            }
+            redb::Error::Io(error) => Self::Io(error),
+            redb::Error::PreviousIo => Self::Io(io::Error::other("the disk failed before")),
+            error => Self::Redb(error),
+        }
+    }
+}
+
+macro_rules! from_redb {
+    ($($error:ident),*) => {$(
+        impl From<redb::$error> for Flaw {
+            fn from(error: redb::$error) -> Self {
+                redb::Error::from(error).into()
+            }
+        }
+    )*};
+}
+
+from_redb!(CommitError, DatabaseError, StorageError, TableError, TransactionError);

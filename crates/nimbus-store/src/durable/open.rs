@@ -1,0 +1,69 @@
+//! Opening a file, or making one.
+
+use std::{fs, io, path::Path, sync::Arc};
+
+use redb::backends::FileBackend;
+
+use crate::{
+    collection::Config,
+    core::Core,
+    durable::{
+        committer::Committer,
+        disk::Disk,
+        error::OpenError,
+        file::StoreFile,
+        flaw::Flaw,
+        load::Loaded,
+        lock::{Lock, sibling},
+    },
+    queue::Queue,
+    state::State,
+    writer::Writer,
+};
+
+/// Opens the collection of a file, or makes both, and begins to write what changes.
+pub(crate) fn open(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc<Core>, Committer), OpenError> {
+    let failed = |flaw| OpenError::new(path, flaw);
+    if path.is_dir() {
+        return Err(failed(Flaw::Foreign("it is a directory".into())));
+    }
+    let lock = Lock::take(path).map_err(failed)?;
+    let mut writer = Writer::new(config.limits, config.fields, config.last_token);
+    let opened = match fs::OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let state = State::new(config.epoch, config.assume_complete);
+            // Nobody holds on to what was here before.
+            lock.note(state.epoch, 0);
+            StoreFile::create(disk, path, &state).map(|file| (file, state))
+        }
+        Err(error) => Err(error.into()),
+        Ok(found) => read(disk, path, found, config.assume_complete, &mut writer, &lock),
+    };
+    let (file, state) = opened.map_err(failed)?;
+    writer.queue = Some(Queue::default());
+    let core = Arc::new(Core::new(state, writer));
+    let committer = Committer::start(path, core.clone(), file, lock).map_err(|error| failed(error.into()))?;
+    Ok((core, committer))
+}
+
+fn read(
+    disk: &impl Disk,
+    path: &Path,
+    found: fs::File,
+    assume_complete: bool,
+    writer: &mut Writer,
+    lock: &Lock,
+) -> Result<(StoreFile, State), Flaw> {
+    let backend = FileBackend::new(found).map_err(redb::Error::from)?;
+    let Loaded { meta, ledger, state } = Loaded::from_file(backend, assume_complete, writer)?;
+    if let Some(noted) = lock.noted(state.epoch).filter(|noted| *noted > meta.commit) {
+        let (found, lock) = (meta.commit, sibling(path, ".lock"));
+        let what = format!(
+            "it ends with commit {found}, but commit {noted} was acknowledged: the pages of the last one are damaged, or \
+             it is an old copy (if you want to lose what is missing, remove {})",
+            lock.display()
+        );
+        return Err(Flaw::Content(what));
+    }
+    Ok((StoreFile::open(disk, path, &meta, ledger)?, state))
+}
