@@ -146,7 +146,7 @@ const MAX_AGENT_LINES: usize = 80;
 
 #[test]
 fn an_agent_does_not_compile_the_controller_stack() {
-    for agent in ["nimbus-client", "nimbus-agent", "file-agent", "sim-agent"] {
+    for agent in ["nimbus-client", "nimbus-agent", "file-agent", "sim-agent", "zone-agent"] {
         let tree =
             cargo(&["tree", "--frozen", "-p", agent, "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
         let names: BTreeSet<_> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
@@ -157,10 +157,14 @@ fn an_agent_does_not_compile_the_controller_stack() {
 }
 
 #[test]
-fn an_agent_with_one_handler_is_under_80_lines() {
-    for file in
-        ["crates/nimbus-agent/examples/motd.rs", "agents/file-agent/src/main.rs", "agents/sim-agent/src/main.rs"]
-    {
+fn agents_and_controllers_are_under_80_lines() {
+    for file in [
+        "crates/nimbus-agent/examples/motd.rs",
+        "crates/ctkit/examples/policies/main.rs",
+        "agents/file-agent/src/main.rs",
+        "agents/sim-agent/src/main.rs",
+        "agents/zone-agent/src/main.rs",
+    ] {
         let lines = std::fs::read_to_string(tree::root().join(file)).unwrap().lines().count();
         assert!(lines < MAX_AGENT_LINES, "{file} has {lines} lines");
     }

@@ -25,11 +25,13 @@ fn serve(arguments: &[&str]) -> Output {
 #[test]
 fn what_cannot_be_served_is_said_with_a_hint() {
     let taken = Server::start(&[]);
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 10] = [
         (&["--listen", &taken.address], 1, "hint: is another bus running there?"),
         (&["--listen", "nowhere"], 2, "invalid value 'nowhere' for '--listen <LISTEN>'"),
         (&["--store", "disk"], 2, "expected redb:PATH, such as redb:/var/lib/nimbus/store.redb, or memory"),
         (&["--listen", "127.0.0.1:0", "--store", "redb:/nowhere/at/all/x"], 1, "/nowhere/at/all"),
+        (&["--listen", "127.0.0.1:0", "--store", "redb:/sys/nimbus.redb"], 1, "hint: may this user write there?"),
+        (&["--listen", "127.0.0.1:0", "--store", "redb:/"], 1, "/ is not a collection: it is a directory"),
         (&["--bookmark-interval", "0"], 2, "expected seconds between 0.01 and 86400"),
         (&["--listen", "127.0.0.1:0", "--max-object-bytes", "2000000"], 1, "so that an object fits into a frame"),
         (&["--listen", "127.0.0.1:0", "--max-message-bytes", "10"], 1, "or no object can be published"),

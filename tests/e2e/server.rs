@@ -3,8 +3,8 @@
 use std::{
     env,
     io::{BufRead as _, BufReader},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 /// A bus in a process of its own, which ends with this value.
@@ -15,10 +15,15 @@ pub(crate) struct Server {
 
 /// The command, as `cargo build` leaves it next to the tests.
 pub(crate) fn binary() -> PathBuf {
+    program("nimbus", "nimbus-cli")
+}
+
+/// A program, as `cargo build -p PACKAGE` leaves it next to the tests.
+pub(crate) fn program(name: &str, package: &str) -> PathBuf {
     let test = env::current_exe().unwrap();
     let profile = test.parent().and_then(|deps| deps.parent()).expect("tests are in target/PROFILE/deps");
-    let binary = profile.join(format!("nimbus{}", env::consts::EXE_SUFFIX));
-    assert!(binary.exists(), "{} is missing (hint: cargo build -p nimbus-cli, or tests/run)", binary.display());
+    let binary = profile.join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    assert!(binary.exists(), "{} is missing (hint: cargo build -p {package}, or tests/run)", binary.display());
     binary
 }
 
@@ -32,9 +37,26 @@ impl Server {
 
     /// Starts a bus there: where another one was, if it is to be found by those who knew that one.
     pub(crate) fn start_on(listen: &str, flags: &[&str]) -> Self {
-        let mut process = Command::new(binary())
-            .args(["serve", "--store", "memory", "--listen", listen])
-            .args(flags)
+        Self::spawn(
+            Command::new(binary())
+                .args(["serve", "--store", "memory", "--listen", listen])
+                .args(flags),
+        )
+    }
+
+    /// Starts a bus that keeps its objects in a file.
+    pub(crate) fn start_in(file: &Path, flags: &[&str]) -> Self {
+        let store = format!("redb:{}", file.display());
+        Self::spawn(
+            Command::new(binary())
+                .args(["serve", "--listen", "127.0.0.1:0", "--store", &store])
+                .args(flags),
+        )
+    }
+
+    /// Starts a bus by a command that says where it listens.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut process = command
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -53,6 +75,17 @@ impl Server {
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status();
         assert!(status.unwrap().success());
+    }
+
+    /// Asks it to stop, and waits for it.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.process.wait().unwrap()
+    }
+
+    /// Where it listens, as clients are told.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 }
 

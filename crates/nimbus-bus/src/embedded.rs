@@ -56,7 +56,10 @@ impl Bus {
     }
 
     /// Leases that are held, and whose names begin like this, in the order of their names.
-    pub fn leases(&self, prefix: &str) -> Vec<Held> {
-        self.inner.leases(prefix)
+    ///
+    /// # Errors
+    /// If the disk has failed: then nobody can say who holds them.
+    pub async fn leases(&self, prefix: &str) -> Result<Vec<Held>, LeaseError> {
+        self.inner.leases(prefix).await
     }
 }

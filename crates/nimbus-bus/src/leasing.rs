@@ -47,8 +47,8 @@ impl Leases for Leasing {
         &self,
         request: Request<v1::ListLeasesRequest>,
     ) -> Result<Response<v1::ListLeasesResponse>, Status> {
-        let leases = self.0.leases(&request.into_inner().prefix).iter().map(lease).collect();
-        Ok(Response::new(v1::ListLeasesResponse { leases }))
+        let held = self.0.leases(&request.into_inner().prefix).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::ListLeasesResponse { leases: held.iter().map(lease).collect() }))
     }
 }
 
@@ -97,8 +97,8 @@ impl Inner {
     }
 
     /// Leases that are held, and whose names begin like this.
-    pub(crate) fn leases(&self, prefix: &str) -> Vec<Held> {
-        self.store.leases(prefix, Instant::now().into_std())
+    pub(crate) async fn leases(&self, prefix: &str) -> Result<Vec<Held>, LeaseError> {
+        Ok(self.store.leases(prefix, Instant::now().into_std()).await?)
     }
 
     /// Tokens in the words of the store. Nobody has more than there can be.

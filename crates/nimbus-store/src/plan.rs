@@ -99,10 +99,16 @@ impl Planner<'_> {
         let uid = draft.uid.clone().or_else(|| before.as_ref().map(|before| before.uid.clone()));
         let uid = uid.unwrap_or_else(|| derive_uid(self.state, &draft.key));
         let same_life = before.as_ref().filter(|before| before.uid == uid);
+        let foreign = before
+            .as_ref()
+            .filter(|before| before.manager != self.txn.publisher && !step.take_over)
+            .map(|before| Reason::Foreign(before.manager.clone()));
+        // Whose it is comes first: no other generation would make it theirs.
+        let generation = next_generation(draft, same_life).map_err(|reason| foreign.clone().unwrap_or(reason))?;
         let content = Content {
             key: draft.key.clone(),
             uid,
-            generation: next_generation(draft, same_life)?,
+            generation,
             labels: draft.labels.clone(),
             refs: draft.refs.clone(),
             owner: draft.owner.clone(),
@@ -118,13 +124,12 @@ impl Planner<'_> {
         let Some((old, before)) = old.zip(before.as_ref()) else {
             return self.put(None, content, slot, Effect::Created);
         };
-        let foreign = before.manager != self.txn.publisher && !step.take_over;
         let same = Content { manager: before.manager.clone(), ..content.clone() } == *before;
-        if same && (foreign || before.manager == content.manager) {
+        if same && (foreign.is_some() || before.manager == content.manager) {
             return Ok((None, Outcome::of(old, Effect::Unchanged)));
         }
-        if foreign {
-            return Err(Reason::Foreign(before.manager.clone()));
+        if let Some(foreign) = foreign {
+            return Err(foreign);
         }
         if before.deleting {
             return Err(Reason::Deleting(before.finalizers.clone()));

@@ -48,6 +48,9 @@ pub struct KindState {
     pub(crate) publishers: OrdMap<PublisherId, bool>,
 }
 
+/// What the names of the kinds of nimbus itself begin with.
+const OWN_KINDS: &str = "nimbus.v1.";
+
 // === impl State ===
 
 impl State {
@@ -107,9 +110,12 @@ impl State {
         self.synced.contains(publisher)
     }
 
-    /// Whether all publishers of that kind have finished a sync in this epoch.
+    /// Whether all publishers of that kind have finished a sync in this epoch. Kinds of nimbus itself are notes that
+    /// controllers keep, one by one, and that nobody ever syncs.
     pub fn is_complete(&self, kind: &Kind) -> bool {
-        self.assume_complete || self.kinds.get(kind).is_some_and(|kind| kind.is_complete())
+        self.assume_complete
+            || kind.as_str().starts_with(OWN_KINDS)
+            || self.kinds.get(kind).is_some_and(|kind| kind.is_complete())
     }
 
     /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and what the
@@ -120,7 +126,7 @@ impl State {
         }
         let complete = match &scope.kinds {
             Some(kinds) => kinds.iter().all(|kind| self.is_complete(kind)),
-            None => !self.kinds.is_empty() && self.kinds.values().all(|kind| kind.is_complete()),
+            None => !self.kinds.is_empty() && self.kinds.keys().all(|kind| self.is_complete(kind)),
         };
         complete && origins.iter().all(|origin| self.has_synced(origin))
     }
@@ -140,7 +146,7 @@ impl State {
             None => self
                 .kinds
                 .iter()
-                .filter(|(_, kind)| !kind.is_complete())
+                .filter(|(kind, _)| !self.is_complete(kind))
                 .map(|(kind, _)| kind.clone())
                 .collect(),
         }

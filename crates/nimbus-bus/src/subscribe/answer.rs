@@ -130,6 +130,10 @@ impl Answer {
                 }
                 Some(reason) => offer.reason = reason,
             }
+            if self.is_of_this_history(position) {
+                // What it holds comes from this bus, which has forgotten nothing since: nobody has to sync it again.
+                offer.origins.clear();
+            }
         }
         if offer.holds && !self.cursor.is_settled(&offer.origins) {
             let why = self.missing(&offer.origins);
@@ -215,6 +219,12 @@ impl Answer {
             return Some(format!("revision {} is before the horizon, {}", position.revision, state.horizon()));
         }
         Some(format!("digest or history differs at revision {}", position.revision))
+    }
+
+    /// Whether the subscriber held exactly what this collection did, if only in another scope.
+    fn is_of_this_history(&self, position: Position) -> bool {
+        let state = self.inner.store.state();
+        position.epoch == state.epoch() && (Revision(1)..=state.head()).contains(&position.revision)
     }
 
     /// What a waiting subscriber waits for, beside the kinds that are incomplete.

@@ -169,6 +169,30 @@ async fn equal_digests_cost_nothing_of_the_budget() {
     }
 }
 
+/// Somebody published without ever syncing. Subscribers that came back to the same bus with other labels, or whose filter
+/// it had let go, waited for that publisher's sync for ever.
+#[tokio::test(start_paused = true)]
+async fn who_was_exact_in_this_epoch_waits_for_nobody() {
+    let local = Local::start(config());
+    local.sync(1, 10).await;
+    let op = v1::Op { op: Some(v1::op::Op::Upsert(object("other", 10))), ..Default::default() };
+    let request = v1::ApplyRequest { publisher: "never-syncs".into(), ops: vec![op], ..Default::default() };
+    let head = PublisherClient::new(local.channel().await).apply(request).await.unwrap().into_inner();
+    let origins = vec![v1::Origin { manager: "never-syncs".into(), kinds: vec![KIND.into()] }];
+    let mode = async |position| {
+        let resume = v1::Resume { position: Some(position), origins: origins.clone(), ..Default::default() };
+        let request = v1::SubscribeRequest { resume: Some(resume), ..agent("a") };
+        let mut frames = local.bus().await.subscribe(request).await.unwrap().into_inner();
+        let Frame::Welcome(welcome) = frame(&mut frames).await.unwrap() else { panic!("no welcome") };
+        welcome.mode()
+    };
+    let here = v1::Position { epoch: head.epoch, revision: head.revision, scope: 1 };
+    assert_eq!(mode(here).await, Mode::Snapshot);
+    assert_eq!(mode(v1::Position { revision: head.revision + 1, ..here }).await, Mode::Waiting);
+    assert_eq!(mode(v1::Position { revision: 0, ..here }).await, Mode::Waiting);
+    assert_eq!(mode(v1::Position { epoch: head.epoch + 1, ..here }).await, Mode::Waiting);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_is_given_no_more_than_its_credit() {
     let limits = Limits { frame_bytes: 4 << 10, ..Limits::default() };

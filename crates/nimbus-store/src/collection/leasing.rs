@@ -63,9 +63,12 @@ impl Collection {
         drop(self.with_leases(|leases| leases.release(guards, now)));
     }
 
-    /// Leases that are held, and whose names begin like this, in the order of their names.
-    pub fn leases(&self, prefix: &str, now: Instant) -> Vec<Held> {
-        self.0.core.lock().leases.list(prefix, now)
+    /// Leases that are held, and whose names begin like this, in the order of their names. The ticket is settled when they
+    /// are durable: a token that was shown and forgotten would be given to somebody else.
+    pub fn leases(&self, prefix: &str, now: Instant) -> Ticket<Vec<Held>> {
+        let mut held = Vec::new();
+        let ticket = self.with_leases(|leases| held = leases.list(prefix, now));
+        ticket.with(held)
     }
 
     /// How many leases are held.

@@ -260,7 +260,7 @@ fn a_paused_leader_that_returns_after_its_lease_expired_is_refused() {
     // Giving it back does not take it from the one who has it.
     store.release(&[old], at(1700));
     write(&store, 3, &[guard(&new.lease)]).unwrap();
-    assert_eq!(store.leases("lead", at(1700))[0].holder, new.lease.holder);
+    assert_eq!(store.leases("lead", at(1700)).wait().unwrap()[0].holder, new.lease.holder);
     assert_eq!(store.state().head().0, 2);
 }
 

@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
 };
 
 use nimbus_core::{Audience, Labels, Revision};
@@ -156,4 +157,21 @@ fn a_new_filter_waits_for_no_disk_and_misses_nothing() {
         }
     }
     assert_eq!((puts, removals), (1, 2));
+}
+
+/// A list showed a lease that was being written. The bus was killed, and gave the same token to somebody else.
+#[test]
+fn a_lease_is_not_listed_before_it_is_durable() {
+    let (_place, disk, store) = stalled(Limits::default());
+    #[allow(clippy::disallowed_methods, reason = "there is no other way to make one; it stands for zero")]
+    let now = Instant::now();
+    let acquired = store.submit_acquire("leader", "a", Duration::from_secs(60), now).unwrap();
+    let mut listed = pin!(store.leases("", now));
+    assert!(listed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    disk.stall(false);
+    assert_eq!(acquired.wait().unwrap().lease.token, 1);
+    let Poll::Ready(Ok(leases)) = listed.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("it is durable")
+    };
+    assert_eq!(leases.len(), 1);
 }

@@ -1,0 +1,363 @@
+//! The engine: one task that owns the queue and everything that is known, and loops over what can happen.
+
+pub(crate) mod agents;
+mod asking;
+pub(crate) mod event;
+mod finishing;
+mod fleet;
+mod memory;
+pub(crate) mod observing;
+mod planning;
+pub(crate) mod publishing;
+pub(crate) mod referring;
+mod run;
+mod sharing;
+mod starting;
+pub(crate) mod station;
+mod versions;
+mod waking;
+mod writeback;
+mod writing;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use nimbus_core::{Epoch, Kind, Labels, ObjectKey, PublisherId, Revision};
+use nimbus_store::Record;
+use rand::{SeedableRng as _, rngs::SmallRng};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_stream::StreamExt as _;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    agents::Agents,
+    event::Event,
+    observing::Rounds,
+    publishing::{Landed, Phase, Staged},
+    referring::SharedReferences,
+    run::Runner,
+    starting::Sort,
+    station::{Shard, Station, StationId},
+    versions::Versions,
+    writeback::Writeback,
+};
+use crate::{
+    controller::{Controller, Deletion},
+    erased::{ErasedTarget, ErasedWriter},
+    instances::{ShardEvents, Shares},
+    plan::Planned,
+    publications::Publications,
+    queue::{Group, Lane, Queue},
+    ready::Readiness,
+    reflector::{Reflector, Reflectors},
+    snapshot::Snapshot,
+};
+
+/// The engine: owns the queue and everything that is known.
+pub(crate) struct Engine {
+    pub(crate) source: Arc<dyn ErasedWriter>,
+    pub(crate) target: Arc<dyn ErasedTarget>,
+    pub(crate) reflectors: Reflectors,
+    pub(crate) queue: Queue<ObjectKey>,
+    pub(crate) stations: Vec<Station>,
+    pub(crate) shares: Shares,
+    pub(crate) shard_events: ShardEvents,
+    pub(crate) draining: BTreeSet<usize>,
+    pub(crate) runner: Runner,
+    pub(crate) events: mpsc::Receiver<Event>,
+    /// Kinds that are listened to.
+    pub(crate) watched: BTreeMap<Kind, Watched>,
+    /// What objects were labelled that somebody refers to.
+    pub(crate) labels: HashMap<ObjectKey, Labels>,
+    /// Source and bus are the same, leases included.
+    pub(crate) same: bool,
+    /// Reactions under way.
+    pub(crate) running: HashMap<(StationId, ObjectKey), (Sort, Arc<Record>)>,
+    /// Transactions that are being put together.
+    pub(crate) batches: HashMap<(StationId, usize), Vec<Staged>>,
+    /// Transactions that the bus has answered at once.
+    pub(crate) landed_now: Vec<Landed>,
+    /// Shards with something to write into the source.
+    pub(crate) unwritten: BTreeSet<(StationId, usize)>,
+    /// Objects by the names under which their memories are kept.
+    pub(crate) memories: HashMap<ObjectKey, (StationId, ObjectKey)>,
+    pub(crate) agents: Agents,
+    /// What was published and has not reached every agent yet, in the order of revisions.
+    pub(crate) in_flight: BTreeMap<Revision, Vec<(StationId, ObjectKey)>>,
+    pub(crate) epoch: Option<Epoch>,
+    /// Counts attempts to sync.
+    pub(crate) attempts: u64,
+    pub(crate) dry_run: bool,
+    pub(crate) plans: Vec<Planned>,
+    pub(crate) settled: Vec<tokio::sync::oneshot::Sender<()>>,
+    pub(crate) readiness: Readiness,
+    pub(crate) rng: SmallRng,
+}
+
+/// A kind that is listened to.
+pub(crate) struct Watched {
+    pub(crate) reflector: Reflector,
+    stop: CancellationToken,
+    /// Everything up to here was heard.
+    pub(crate) told: Option<Revision>,
+}
+
+/// Events that wait for the engine. Whoever sends one more waits; nothing is lost.
+pub(crate) const EVENTS: usize = 1024;
+
+// === impl Engine ===
+
+impl Engine {
+    /// Runs until its shards are gone, which is what the end of its instance means.
+    pub(crate) async fn run(&mut self) {
+        for at in &mut self.stations {
+            at.objects = Some(self.reflectors.get(&at.kind));
+        }
+        for kind in self.kinds() {
+            self.watch(&kind);
+        }
+        self.listen();
+        loop {
+            let now = Instant::now();
+            let wake = self.work(now);
+            let event = tokio::select! {
+                biased;
+                shard = self.shard_events.next() => match shard {
+                    Some(event) => Event::Shard(event),
+                    None => break,
+                },
+                Some(event) = self.events.recv() => event,
+                () = sleep_until(wake) => continue,
+            };
+            let now = Instant::now();
+            self.take(event, now);
+            // What has come meanwhile is dealt with before anything is sent: many reactions make one transaction.
+            let mut more = EVENTS;
+            while more > 0
+                && let Ok(event) = self.events.try_recv()
+            {
+                self.take(event, now);
+                more -= 1;
+            }
+            // Leases are renewed in the same task: however much there is to do, it must get its turn.
+            tokio::task::yield_now().await;
+        }
+        self.readiness.stopped();
+    }
+
+    /// Does what can be done now; says when there is more.
+    fn work(&mut self, now: Instant) -> Option<Instant> {
+        self.unstall(now);
+        loop {
+            self.start(now);
+            self.flush();
+            let landed = std::mem::take(&mut self.landed_now);
+            if landed.is_empty() {
+                break;
+            }
+            for landed in landed {
+                self.landed(landed, now);
+            }
+        }
+        // A bus in this process may have refused just now.
+        let stalled = self.unstall(now);
+        let writing = self.write(now);
+        for shard in std::mem::take(&mut self.draining) {
+            self.draining.insert(shard);
+            self.look_for_drained_shard(shard, now);
+        }
+        let observing = self.observe(now);
+        self.follow_references();
+        self.look_for_settled();
+        [stalled, writing, observing, self.queue.deadline()].into_iter().flatten().min()
+    }
+
+    fn take(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Woken(kind, batch) => {
+                if let Some(watched) = self.watched.get_mut(&kind) {
+                    watched.told = batch.revision.or(watched.told);
+                }
+                if kind == memory::kind() { self.recall(&batch) } else { self.woken(&kind, &batch, now) }
+            }
+            Event::Finished(finished) => finished.into_iter().for_each(|finished| self.finished(finished, now)),
+            Event::Landed(landed) => self.landed(landed, now),
+            Event::Synced(synced) => self.synced(synced, now),
+            Event::Written(written) => self.written(written, now),
+            Event::Target(event) => self.told(event, now),
+            Event::Shard(event) => self.share(&event, now),
+            Event::Observed(observed) => self.observed(observed, now),
+            Event::Command(command) => self.command(command, now),
+        }
+    }
+
+    /// All kinds that are listened to from the beginning.
+    fn kinds(&self) -> BTreeSet<Kind> {
+        let remembers = self.stations.iter().any(|at| at.remembers).then(memory::kind);
+        self.stations.iter().map(|at| at.kind.clone()).chain(remembers).collect()
+    }
+
+    /// Listens to changes of a kind.
+    fn watch(&mut self, kind: &Kind) {
+        if self.watched.contains_key(kind) {
+            return;
+        }
+        let stop = self.runner.abort.child_token();
+        let reflector = self.reflectors.get(kind);
+        let mut changes = reflector.subscribe();
+        self.watched.insert(kind.clone(), Watched { reflector, stop: stop.clone(), told: None });
+        let (events, kind) = (self.runner.events.clone(), kind.clone());
+        self.runner.tracker.spawn(async move {
+            loop {
+                let batch = tokio::select! {
+                    () = stop.cancelled() => return,
+                    batch = changes.next() => batch,
+                };
+                if events.send(Event::Woken(kind.clone(), batch)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Listens to the bus.
+    fn listen(&mut self) {
+        let kinds = self.stations.iter().flat_map(|at| at.outputs.iter().cloned()).collect();
+        let mut reports = self.target.reports(&kinds);
+        let (events, stop) = (self.runner.events.clone(), self.runner.abort.clone());
+        self.runner.tracker.spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    () = stop.cancelled() => return,
+                    event = reports.next() => event,
+                };
+                let Some(event) = event else { return };
+                if events.send(Event::Target(event)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Listens to kinds that somebody refers to, and to no others.
+    fn follow_references(&mut self) {
+        if !self.stations.iter().any(|at| at.references.has_news()) {
+            return;
+        }
+        let mut wanted = self.kinds();
+        for at in &self.stations {
+            wanted.extend(at.references.lock().kinds().map(|(kind, _)| kind.clone()));
+        }
+        let unwanted: Vec<_> = self.watched.keys().filter(|kind| !wanted.contains(*kind)).cloned().collect();
+        for kind in unwanted {
+            if let Some(watched) = self.watched.remove(&kind) {
+                watched.stop.cancel();
+            }
+        }
+        for kind in wanted {
+            self.watch(&kind);
+        }
+    }
+
+    /// Objects of a kind as they are now.
+    pub(crate) fn snapshot(&self, kind: &Kind) -> Snapshot {
+        match self.watched.get(kind) {
+            Some(watched) => watched.reflector.snapshot(),
+            None => self.reflectors.snapshot(),
+        }
+    }
+
+    pub(crate) fn station_of(&self, lane: Lane) -> StationId {
+        let at = self.stations.iter().find(|at| at.lane == lane);
+        at.expect("every lane has its controller").id
+    }
+
+    /// Adds a controller.
+    pub(crate) fn add(&mut self, controller: Controller, shards: u32) {
+        let (index, name) = (self.stations.len(), controller.publisher());
+        let group =
+            |shard: u32| Group(u16::try_from(index).unwrap_or(u16::MAX).saturating_mul(MAX_SHARDS) + shard as u16);
+        let shard = |shard: u32| {
+            let publisher = if shards == 1 { name.clone() } else { format!("{name}.{shard}") };
+            Shard {
+                publisher: PublisherId::new(&publisher).expect("the name of a controller was checked"),
+                group: group(shard),
+                publications: Publications::default(),
+                writeback: Writeback::default(),
+                versions: Versions::default(),
+                phase: Phase::Absent,
+                attempt: 0,
+                held: false,
+                tenure: CancellationToken::new(),
+                stalled: None,
+            }
+        };
+        let now = Instant::now();
+        let shards: Vec<_> = (0..shards).map(shard).collect();
+        for shard in &shards {
+            self.queue.close_group(shard.group, now);
+        }
+        // Whoever waits for agents must still know for what after a restart.
+        let remembers = controller.reactor.remembers() || controller.deletion == Deletion::AfterAgents;
+        let rounds = controller.observation.map(|of| Rounds::new(of.observer, of.interval));
+        self.stations.push(Station {
+            id: StationId(index),
+            name: name.as_str().into(),
+            kind: controller.reactor.kind(),
+            reactor: controller.reactor,
+            objects: None,
+            outputs: controller.outputs,
+            deadline: controller.deadline,
+            finalizer: controller.finalizer.map(Into::into),
+            deletion: controller.deletion,
+            remembers,
+            lane: self.queue.lane(controller.policy),
+            known: HashMap::new(),
+            references: SharedReferences::default(),
+            shards,
+            news: HashMap::new(),
+            telling: HashMap::new(),
+            listens: true,
+            listed: false,
+            remembered: !remembers,
+            rounds,
+        });
+    }
+
+    pub(crate) fn fork(&mut self) -> SmallRng {
+        SmallRng::from_rng(&mut self.rng)
+    }
+
+    /// Tells those who asked, if nothing is left to do.
+    fn look_for_settled(&mut self) {
+        if self.settled.is_empty() || !self.is_settled() {
+            return;
+        }
+        for waiting in self.settled.drain(..) {
+            // Whoever does not wait any more need not be told.
+            let _ = waiting.send(());
+        }
+    }
+}
+
+/// Waits until then; for ever, if there is no such time.
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Shards of one controller. Enough for a hundred instances, and each costs a lease.
+const MAX_SHARDS: u16 = 1024;
+
+/// How long tasks have to end after they were told to.
+pub(crate) const LAST_ORDERS: Duration = Duration::from_secs(1);
+
+/// For whoever builds one.
+pub(crate) fn runner(events: mpsc::Sender<Event>) -> Runner {
+    Runner { tracker: TaskTracker::new(), abort: CancellationToken::new(), events }
+}

@@ -1,0 +1,318 @@
+//! From the end of a reaction to what follows from it.
+
+use std::sync::Arc;
+
+use nimbus_core::{Failure, ObjectKey};
+use nimbus_store::Record;
+use nimbus_wire::v1;
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use crate::{
+    action::Next,
+    context::{Edit, Wishes},
+    controller::Deletion,
+    engine::{
+        Engine,
+        publishing::Staged,
+        run::{Ending, Finished},
+        starting::Sort,
+        station::StationId,
+        writeback::{Memory, StatusWish},
+    },
+    publications::Owner,
+    queue::{Cause, Finish, Lane},
+    standing::{self, Code, Seen},
+};
+
+// === impl Engine ===
+
+impl Engine {
+    /// A reaction is over.
+    pub(crate) fn finished(&mut self, finished: Finished, now: Instant) {
+        let Finished { lane, key, cx, ending, tenure } = finished;
+        let station = self.station_of(lane);
+        if tenure.is_cancelled() {
+            // Nothing comes of it, but that the object can be looked at again, if it is ours again.
+            return self.give_back(station, &key, now);
+        }
+        let Some((sort, record)) = self.running.remove(&(station, key.clone())) else { return };
+        let wishes = cx.take();
+        let at = &mut self.stations[station.0];
+        if let Some(told) = at.telling.remove(&key)
+            && !matches!(ending, Ending::Returned(Ok(_)))
+        {
+            // Whatever else has come meanwhile, this was not heard.
+            at.news.entry(key.clone()).or_default().extend(told);
+        }
+        match ending {
+            Ending::GivenUp => self.give_back(station, &key, now),
+            Ending::Panicked(message) => {
+                tracing::error!(object = %key, generation = %record.generation(), message, "reactor panicked");
+                self.fail(station, &key, &record, Finish::Panicked(message), wishes, now);
+            }
+            Ending::Returned(Err(failure)) => {
+                self.fail(station, &key, &record, Finish::from(failure), wishes, now);
+            }
+            Ending::Returned(Ok(action)) => match (sort, action.0) {
+                (Sort::Status, next) => self.heard(station, &key, &record, &next, wishes, now),
+                (Sort::Release, next) => self.released(station, &key, &record, &next, now),
+                (Sort::Apply, Next::WaitFor(missing)) => self.wait(station, &key, &record, &missing, wishes, now),
+                (Sort::Apply, next) => self.publish(station, key, record, next, wishes, now),
+                (sort, _) => self.withdraw(station, &key, record, sort, &wishes.kept, now),
+            },
+        }
+    }
+
+    fn publish(
+        &mut self,
+        station: StationId,
+        key: ObjectKey,
+        record: Arc<Record>,
+        next: Next,
+        mut wishes: Wishes,
+        now: Instant,
+    ) {
+        let at = &mut self.stations[station.0];
+        if let Some(child) = wishes.children.iter().find(|child| !at.outputs.contains(child.key.kind())) {
+            let kind = child.key.kind();
+            let message = format!("{} does not say that it publishes {kind} (hint: Controller::publishes)", at.name);
+            let failure = Failure::new(message).with_code("UNDECLARED").permanent();
+            return self.fail(station, &key, &record, Finish::from(failure), wishes, now);
+        }
+        let shard = at.shard_of(&key);
+        let mut children = std::mem::take(&mut wishes.children);
+        let of = &mut at.shards[shard];
+        of.versions.count(&record, &mut children);
+        let owner = Owner { key: key.clone(), uid: record.uid().clone() };
+        match of.publications.stage(&owner, children) {
+            Ok(steps) => {
+                let staged = Staged { key, record, sort: Sort::Apply, next, wishes, steps };
+                if self.dry_run { self.plan(station, &staged, now) } else { self.stage(station, staged) }
+            }
+            Err(collision) => {
+                let failure = Failure::from(collision).with_code("COLLISION").permanent();
+                self.fail(station, &key, &record, Finish::from(failure), wishes, now);
+            }
+        }
+    }
+
+    /// It went well, and is published.
+    pub(crate) fn succeed(&mut self, station: StationId, staged: Staged, now: Instant) {
+        let Staged { key, record, sort, next, wishes, .. } = staged;
+        let at = &mut self.stations[station.0];
+        let lane = at.lane;
+        match sort {
+            Sort::Apply => {
+                let known = at.known.entry(key.clone()).or_default();
+                known.acked = Some(record.clone());
+                known.tried = None;
+                at.references.declare(&key, wishes.references.iter().cloned(), now);
+                self.remember(station, &key, Some(record.clone()));
+                let condition = standing::ready(Code::Reconciled, "", record.generation());
+                self.say(station, &key, &record, wishes.status, Some(condition));
+                let finish = match next {
+                    Next::RequeueAfter(delay) => Finish::RequeueAfter(delay),
+                    _ => Finish::Done,
+                };
+                self.end(station, lane, &key, finish, now);
+                self.wake_for_news(station, &key, now);
+                let random = self.rng.random();
+                if let Some(rounds) = &mut self.stations[station.0].rounds {
+                    rounds.plan(&key, now, random);
+                }
+            }
+            Sort::Delete | Sort::Withdraw | Sort::Recreate => {
+                let at = &self.stations[station.0];
+                let newest = at.snapshot().get(&key);
+                let marked = |record: &Arc<Record>| {
+                    record.is_deleting() && at.finalizer.as_ref().is_some_and(|name| record.finalizers().contains(name))
+                };
+                let stays = newest.as_ref().is_some_and(|newest| sort != Sort::Recreate && marked(newest));
+                let mut gone: Vec<_> = staged.steps.iter().map(|step| step.op.key().clone()).collect();
+                if stays && at.deletion == Deletion::AfterAgents {
+                    // What is remembered says for what to wait, whoever withdrew it, until there is nothing to wait for.
+                    gone.extend(self.remembered_children(station, &key));
+                } else {
+                    self.remember(station, &key, None);
+                }
+                let at = &mut self.stations[station.0];
+                match newest {
+                    None => at.forget(&key),
+                    Some(_) if stays => {
+                        let known = at.known.entry(key.clone()).or_default();
+                        (known.acked, known.letting_go) = (None, Some(gone));
+                        self.queue.add_in(at.group_of(&key), lane, key.clone(), Cause::Requeued, now);
+                    }
+                    Some(_) => {
+                        at.forget(&key);
+                        self.queue.add_in(at.group_of(&key), lane, key.clone(), Cause::Edited, now);
+                    }
+                }
+                self.end(station, lane, &key, Finish::Done, now);
+            }
+            Sort::Status | Sort::Release => {}
+        }
+        self.looked_at(station, &key);
+    }
+
+    /// It did not go well. What was published before stays.
+    pub(crate) fn fail(
+        &mut self,
+        station: StationId,
+        key: &ObjectKey,
+        record: &Arc<Record>,
+        finish: Finish,
+        wishes: Wishes,
+        now: Instant,
+    ) {
+        let (code, message) = match &finish {
+            Finish::Retry(failure) | Finish::Permanent(failure) => (Code::Failed, failure.to_string()),
+            Finish::Panicked(message) => (Code::Quarantined, message.clone()),
+            _ => return,
+        };
+        tracing::info!(object = %key, generation = %record.generation(), message, "reaction failed");
+        let condition = standing::ready(code, &message, record.generation());
+        self.say(station, key, record, wishes.status, Some(condition));
+        let lane = self.stations[station.0].lane;
+        self.end(station, lane, key, finish, now);
+        self.looked_at(station, key);
+    }
+
+    fn wait(
+        &mut self,
+        station: StationId,
+        key: &ObjectKey,
+        record: &Arc<Record>,
+        missing: &[ObjectKey],
+        wishes: Wishes,
+        now: Instant,
+    ) {
+        let there = |key: &ObjectKey| self.snapshot(key.kind()).get(key).is_some();
+        let references = &self.stations[station.0].references;
+        // Whoever waited for them already is told of each change, and wants more of them than that they exist.
+        let is_told = references.lock().awaits(key, missing);
+        references.wait_for(key, wishes.references.iter().cloned(), missing.iter().cloned(), now);
+        // They may have come meanwhile.
+        let satisfied = !is_told && references.lock().satisfied(key, there);
+        let absent: Vec<_> = missing.iter().filter(|key| !there(key)).collect();
+        let awaited = if absent.is_empty() { missing.iter().collect() } else { absent };
+        let awaited: Vec<_> = awaited.into_iter().map(ToString::to_string).collect();
+        let message = format!("waits for {}", awaited.join(", "));
+        let condition = standing::ready(Code::Waiting, &message, record.generation());
+        self.say(station, key, record, wishes.status, Some(condition));
+        let lane = self.stations[station.0].lane;
+        self.end(station, lane, key, Finish::Waiting(None), now);
+        if satisfied {
+            let group = self.stations[station.0].group_of(key);
+            self.queue.add_in(group, lane, key.clone(), Cause::Referent, now);
+        }
+        self.looked_at(station, key);
+    }
+
+    fn heard(
+        &mut self,
+        station: StationId,
+        key: &ObjectKey,
+        record: &Arc<Record>,
+        next: &Next,
+        wishes: Wishes,
+        now: Instant,
+    ) {
+        if *next == Next::Ignored {
+            // The reactor has no ear for agents, and never will.
+            let at = &mut self.stations[station.0];
+            at.listens = false;
+            at.news.clear();
+        }
+        let condition = standing::ready(Code::Reconciled, "", record.generation());
+        self.say(station, key, record, wishes.status, Some(condition));
+        let lane = self.stations[station.0].lane;
+        let finish = match next {
+            Next::RequeueAfter(delay) => Finish::RequeueAfter(*delay),
+            _ => Finish::Done,
+        };
+        self.end(station, lane, key, finish, now);
+    }
+
+    fn released(&mut self, station: StationId, key: &ObjectKey, record: &Arc<Record>, next: &Next, now: Instant) {
+        let at = &mut self.stations[station.0];
+        let lane = at.lane;
+        let finish = match next {
+            Next::RequeueAfter(delay) => {
+                let condition = standing::ready(Code::Deleting, "waits for agents to remove it", record.generation());
+                self.say(station, key, record, Vec::new(), Some(condition));
+                Finish::RequeueAfter(*delay)
+            }
+            _ => {
+                at.forget(key);
+                self.remember(station, key, None);
+                Finish::Done
+            }
+        };
+        self.end(station, lane, key, finish, now);
+        self.looked_at(station, key);
+    }
+
+    /// Puts into the status what is to be said of an object.
+    pub(crate) fn say(
+        &mut self,
+        station: StationId,
+        key: &ObjectKey,
+        record: &Arc<Record>,
+        edits: Vec<Edit>,
+        ready: Option<v1::Condition>,
+    ) {
+        if self.dry_run || (edits.is_empty() && ready.is_none()) {
+            return;
+        }
+        let at = &mut self.stations[station.0];
+        let before = at.snapshot().get(key).unwrap_or_else(|| record.clone());
+        let (mut standing, _) = standing::read(&before.status());
+        let shard = at.shard_of(key);
+        at.shards[shard].writeback.foresee(key, record.uid(), &mut standing);
+        let unedited = standing.clone();
+        for edit in edits {
+            edit(&mut standing);
+        }
+        let detail = (standing.detail != unedited.detail).then_some(standing.detail).flatten();
+        let changed = standing
+            .conditions
+            .into_iter()
+            .filter(|condition| !unedited.conditions.contains(condition));
+        let conditions = changed.chain(ready).map(|condition| (condition.r#type.clone(), condition)).collect();
+        let seen = Seen { uid: record.uid().clone(), generation: record.generation() };
+        let wish = StatusWish { seen, detail, conditions };
+        at.shards[shard].writeback.wish(key, wish);
+        self.unwritten.insert((station, shard));
+    }
+
+    fn remember(&mut self, station: StationId, key: &ObjectKey, version: Option<Arc<Record>>) {
+        let at = &mut self.stations[station.0];
+        if !at.remembers || self.dry_run {
+            return;
+        }
+        let shard = at.shard_of(key);
+        let of = &mut at.shards[shard];
+        let memory = match version {
+            Some(record) => Memory::Version(record, of.versions.published(of.publications.children(key))),
+            None => Memory::Nothing,
+        };
+        of.writeback.remember(key, memory);
+        self.unwritten.insert((station, shard));
+    }
+
+    /// A job is over.
+    pub(crate) fn end(&mut self, station: StationId, lane: Lane, key: &ObjectKey, finish: Finish, now: Instant) {
+        let random = self.rng.random();
+        // A key whose shard was lost meanwhile is not running any more.
+        let _ = self.queue.finish(lane, key, finish, now, random);
+        self.look_for_drained(station, key, now);
+    }
+
+    /// A job is over without having been one.
+    pub(crate) fn give_back(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
+        let _ = self.queue.abandon(self.stations[station.0].lane, key, now);
+        self.look_for_drained(station, key, now);
+    }
+}

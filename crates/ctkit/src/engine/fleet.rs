@@ -1,0 +1,94 @@
+//! What the bus says: that it is another one, and what agents report.
+
+use nimbus_core::{AgentId, Epoch, ObjectKey};
+use tokio::time::Instant;
+
+use crate::{
+    engine::{Engine, agents::News, station::StationId},
+    queue::Cause,
+    target::TargetEvent,
+};
+
+// === impl Engine ===
+
+impl Engine {
+    /// The bus has said something.
+    pub(crate) fn told(&mut self, event: TargetEvent, now: Instant) {
+        match event {
+            TargetEvent::Connected(epoch) => {
+                self.agents.begin();
+                self.meet(epoch, now);
+            }
+            TargetEvent::Report(report) => {
+                let news = self.agents.report(*report);
+                self.spread(&news, now);
+            }
+            TargetEvent::Forgotten(agent) => {
+                if let Ok(agent) = AgentId::new(&agent) {
+                    let news = self.agents.forget(&agent);
+                    self.spread(&news, now);
+                }
+            }
+            TargetEvent::CaughtUp => {
+                for news in self.agents.end() {
+                    self.spread(&news, now);
+                }
+            }
+        }
+    }
+
+    /// A bus that has lost its memory is told everything again.
+    fn meet(&mut self, epoch: Epoch, now: Instant) {
+        if self.epoch.replace(epoch).is_none_or(|before| before == epoch) {
+            return;
+        }
+        tracing::info!(%epoch, "the bus is another one, publishing everything again");
+        self.in_flight.clear();
+        let shards: Vec<_> = (self.stations.iter())
+            .flat_map(|at| (0..at.shards.len()).map(|shard| (at.id, shard)))
+            .collect();
+        for (station, shard) in shards {
+            self.reopen(station, shard, now);
+        }
+    }
+
+    /// Wakes the owners of everything that an agent has something new to say about.
+    fn spread(&mut self, news: &News, now: Instant) {
+        let Some(agent) = &news.agent else { return };
+        let mut owners: Vec<(StationId, ObjectKey)> = Vec::new();
+        for at in self.stations.iter().filter(|at| at.listens) {
+            let owner = |child: &ObjectKey| at.shards.iter().find_map(|of| of.publications.owner_of(child));
+            owners.extend(news.objects.iter().filter_map(owner).map(|owner| (at.id, owner.clone())));
+            if news.presence {
+                let all = at.shards.iter().flat_map(|of| of.publications.owners_not_in(|_| false));
+                owners.extend(all.map(|owner| (at.id, owner)));
+            }
+        }
+        if let Some((from, to)) = news.applied {
+            let applied = self.in_flight.range(from.next()..=to).flat_map(|(_, owners)| owners);
+            owners.extend(applied.cloned());
+        }
+        for (station, owner) in owners {
+            self.stations[station.0].news.entry(owner.clone()).or_default().insert(agent.clone());
+            self.wake_for_news(station, &owner, now);
+        }
+        // What every agent has applied needs no watching any more.
+        if let Some(low) = self.agents.low_water() {
+            self.in_flight = self.in_flight.split_off(&low.next());
+        }
+        while self.in_flight.len() > MAX_IN_FLIGHT {
+            self.in_flight.pop_first();
+        }
+    }
+
+    /// If agents have something new to say about an object, its reactor should hear it.
+    pub(crate) fn wake_for_news(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
+        let at = &self.stations[station.0];
+        if at.news.contains_key(key) {
+            self.queue.add_in(at.group_of(key), at.lane, key.clone(), Cause::Status, now);
+        }
+    }
+}
+
+/// Transactions that are watched until every agent has them. An agent that never gets any further must not make this grow.
+const MAX_IN_FLIGHT: usize = 100_000;

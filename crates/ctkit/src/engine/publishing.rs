@@ -1,0 +1,411 @@
+//! From reactions to the bus: transactions of many reactions, and a sync for every beginning.
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use nimbus_core::{Backoff, Failure, ObjectKey};
+use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
+use rand::RngExt as _;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    action::Next,
+    context::Wishes,
+    engine::{
+        Engine,
+        event::Event,
+        starting::Sort,
+        station::{StationId, shard_of},
+    },
+    erased::{BoxSync, NoSync},
+    instances::{Permit, Shard},
+    queue::{Cause, Finish},
+    source::CommitError,
+};
+
+/// How far a shard is.
+pub(crate) enum Phase {
+    /// Somebody else's, or nobody's.
+    Absent,
+    /// Reads what is on the bus, and begins a sync.
+    Opening,
+    /// Every object is looked at once. What was on the bus before, and who is still to be looked at.
+    Booting { sync: BoxSync, before: HashMap<ObjectKey, Arc<Record>>, waiting: HashSet<ObjectKey> },
+    /// Everything was looked at; the sync is being ended.
+    Closing,
+    /// In step with the bus.
+    Live,
+}
+
+/// A reaction that went well, and what is to be published for it.
+pub(crate) struct Staged {
+    pub(crate) key: ObjectKey,
+    pub(crate) record: Arc<Record>,
+    pub(crate) sort: Sort,
+    pub(crate) next: Next,
+    pub(crate) wishes: Wishes,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A transaction that has reached the bus, or has not.
+pub(crate) struct Landed {
+    station: StationId,
+    shard: usize,
+    staged: Vec<Staged>,
+    result: Result<Committed, CommitError>,
+    tenure: CancellationToken,
+}
+
+/// A shard that has begun a sync, or has ended it.
+pub(crate) struct Synced {
+    pub(crate) station: StationId,
+    pub(crate) shard: usize,
+    /// An attempt that was overtaken by another is of no interest.
+    pub(crate) attempt: u64,
+    pub(crate) step: SyncStep,
+}
+
+/// What came of a step of a sync.
+pub(crate) enum SyncStep {
+    Opened(Vec<Arc<Record>>, BoxSync),
+    Closed(Result<(), CommitError>),
+}
+
+type Commit = Pin<Box<dyn Future<Output = Result<Committed, CommitError>> + Send>>;
+
+/// Reactions in one transaction. More would not be cheaper for each, and all of them wait for the whole.
+const BATCH: usize = 256;
+
+/// How long to wait for a bus that does not take anything.
+const BACKOFF: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(10) };
+
+// === impl Engine ===
+
+impl Engine {
+    /// Begins a shard, if everything is there that it needs.
+    pub(crate) fn open(&mut self, station: StationId, shard: usize) {
+        let mut rng = self.fork();
+        let at = &mut self.stations[station.0];
+        if !at.listed || !at.remembered {
+            return;
+        }
+        let of = &mut at.shards[shard];
+        if !matches!(of.phase, Phase::Absent) || !of.held {
+            return;
+        }
+        of.phase = Phase::Opening;
+        self.attempts += 1;
+        let (attempt, target, runner) = (self.attempts, self.target.clone(), self.runner.clone());
+        let (publisher, kinds) = (of.publisher.clone(), at.outputs.clone());
+        let (shares, same, tenure) = (self.shares.clone(), self.same, of.tenure.clone());
+        let dry_run = self.dry_run;
+        self.runner.tracker.spawn(async move {
+            let mut failures = 0;
+            loop {
+                let opened = async {
+                    let permit = shares.permit(Shard::at(shard)).ok_or_else(run_out)?;
+                    let (fence, guards) = fencing(permit, same);
+                    let before = target.published(&publisher, &kinds).await?;
+                    if dry_run {
+                        return Ok((before, Box::new(NoSync) as BoxSync));
+                    }
+                    let sync = target.begin_sync(publisher.clone(), fence, kinds.clone(), guards).await?;
+                    Ok::<_, CommitError>((before, sync))
+                };
+                let error = tokio::select! {
+                    () = runner.abort.cancelled() => return,
+                    () = tenure.cancelled() => return,
+                    opened = opened => match opened {
+                        Ok((before, sync)) => {
+                            let step = SyncStep::Opened(before, sync);
+                            let synced = Synced { station, shard, attempt, step };
+                            return drop(runner.events.send(Event::Synced(synced)).await);
+                        }
+                        Err(error) => error,
+                    },
+                };
+                if failures == 0 {
+                    tracing::info!(%publisher, %error, "cannot begin to publish, trying again");
+                }
+                let wait = BACKOFF.delay(failures, rng.random());
+                failures = (failures + 1).min(20);
+                tokio::select! {
+                    () = runner.abort.cancelled() => return,
+                    () = tenure.cancelled() => return,
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+        });
+        of.attempt = attempt;
+    }
+
+    /// Begins again with everything: the bus is another one, or the sync broke off.
+    pub(crate) fn reopen(&mut self, station: StationId, shard: usize, now: Instant) {
+        let of = &mut self.stations[station.0].shards[shard];
+        if matches!(of.phase, Phase::Absent | Phase::Opening) {
+            return;
+        }
+        of.phase = Phase::Absent;
+        self.queue.close_group(of.group, now);
+        self.open(station, shard);
+    }
+
+    /// A step of a sync is done.
+    pub(crate) fn synced(&mut self, synced: Synced, now: Instant) {
+        let Synced { station, shard, attempt, step } = synced;
+        let of = &self.stations[station.0].shards[shard];
+        if of.attempt != attempt {
+            return;
+        }
+        // Whoever has lost the shard meanwhile, or hands it over, begins nothing.
+        match step {
+            SyncStep::Opened(..) if !of.held || !matches!(of.phase, Phase::Opening) => {}
+            SyncStep::Closed(_) if !matches!(of.phase, Phase::Closing) => {}
+            SyncStep::Opened(before, sync) => self.boot(station, shard, before, sync, now),
+            SyncStep::Closed(Ok(())) => {
+                let of = &mut self.stations[station.0].shards[shard];
+                of.phase = Phase::Live;
+                tracing::info!(publisher = %of.publisher, "in step with the bus");
+                self.look_for_readiness();
+            }
+            SyncStep::Closed(Err(error)) => {
+                let publisher = &self.stations[station.0].shards[shard].publisher;
+                tracing::info!(%publisher, %error, "sync broke off, beginning again");
+                self.reopen(station, shard, now);
+            }
+        }
+    }
+
+    fn boot(&mut self, station: StationId, shard: usize, before: Vec<Arc<Record>>, sync: BoxSync, now: Instant) {
+        let at = &mut self.stations[station.0];
+        let snapshot = at.snapshot();
+        let shards = at.shards.len();
+        let of = &mut at.shards[shard];
+        of.publications.recover(&before);
+        of.versions.recover(&before);
+        let is_here = |key: &ObjectKey| shard_of(key, shards) == shard;
+        let mut waiting: HashSet<ObjectKey> = snapshot
+            .list(&at.kind)
+            .map(|record| record.key().clone())
+            .filter(|key| is_here(key))
+            .collect();
+        waiting.extend(at.known.keys().filter(|key| is_here(key)).cloned());
+        waiting.extend(of.publications.owners_not_in(|owner| waiting.contains(owner)));
+        for key in &waiting {
+            self.queue.add_in(of.group, at.lane, key.clone(), Cause::Boot, now);
+        }
+        let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
+        of.phase = Phase::Booting { sync, before, waiting };
+        self.queue.open_group(of.group, now);
+        self.close_if_booted(station, shard);
+    }
+
+    /// An object has been looked at, whatever came of it.
+    pub(crate) fn looked_at(&mut self, station: StationId, key: &ObjectKey) {
+        let at = &mut self.stations[station.0];
+        let shard = at.shard_of(key);
+        if let Phase::Booting { waiting, .. } = &mut at.shards[shard].phase
+            && waiting.remove(key)
+        {
+            self.close_if_booted(station, shard);
+        }
+    }
+
+    fn close_if_booted(&mut self, station: StationId, shard: usize) {
+        let of = &mut self.stations[station.0].shards[shard];
+        let Phase::Booting { waiting, .. } = &of.phase else { return };
+        if !waiting.is_empty() {
+            return;
+        }
+        let Phase::Booting { mut sync, mut before, .. } = std::mem::replace(&mut of.phase, Phase::Closing) else {
+            return;
+        };
+        // What was published for objects that have failed since stays as it was.
+        let keep: Vec<_> = of.publications.survivors().iter().filter_map(|key| before.remove(key)).collect();
+        let (attempt, runner) = (of.attempt, self.runner.clone());
+        self.runner.tracker.spawn(async move {
+            let closed = async {
+                sync.keep(keep).await?;
+                sync.end().await
+            };
+            tokio::select! {
+                () = runner.abort.cancelled() => {}
+                result = closed => {
+                    let step = SyncStep::Closed(result.map(drop));
+                    drop(runner.events.send(Event::Synced(Synced { station, shard, attempt, step })).await);
+                }
+            }
+        });
+    }
+
+    /// Puts a reaction into the next transaction of its shard.
+    pub(crate) fn stage(&mut self, station: StationId, staged: Staged) {
+        let shard = self.stations[station.0].shard_of(&staged.key);
+        let batch = self.batches.entry((station, shard)).or_default();
+        batch.push(staged);
+        if batch.len() >= BATCH {
+            let batch = std::mem::take(batch);
+            self.send(station, shard, batch);
+        }
+    }
+
+    /// Sends all transactions that have something in them.
+    pub(crate) fn flush(&mut self) {
+        for ((station, shard), batch) in std::mem::take(&mut self.batches) {
+            if !batch.is_empty() {
+                self.send(station, shard, batch);
+            }
+        }
+    }
+
+    fn send(&mut self, station: StationId, shard: usize, mut staged: Vec<Staged>) {
+        let of = &self.stations[station.0].shards[shard];
+        let steps: Vec<Step> = staged.iter_mut().flat_map(|staged| staged.steps.iter().cloned()).collect();
+        let tenure = of.tenure.clone();
+        if steps.is_empty() {
+            let result = Ok(Committed { revision: nimbus_core::Revision::ZERO, outcomes: Vec::new() });
+            self.landed_now.push(Landed { station, shard, staged, result, tenure });
+            return;
+        }
+        let Some(permit) = self.shares.permit(Shard::at(shard)) else {
+            // Somebody else may have it by now. Nothing was sent, and nothing will be.
+            self.landed_now.push(Landed { station, shard, staged, result: Err(run_out()), tenure });
+            return;
+        };
+        let (fence, leases) = fencing(permit, self.same);
+        let txn = Txn { publisher: of.publisher.clone(), fence, leases, steps };
+        let mut commit: Commit = self.target.commit(txn);
+        let landed = move |result| Landed { station, shard, staged, result, tenure };
+        // A bus in this process has often done it by now.
+        let waker = std::task::Waker::noop();
+        if let Poll::Ready(result) = commit.as_mut().poll(&mut std::task::Context::from_waker(waker)) {
+            self.landed_now.push(landed(result));
+            return;
+        }
+        let runner = self.runner.clone();
+        self.runner.tracker.spawn(async move {
+            let result = poll_fn(|cx| commit.as_mut().poll(cx)).await;
+            drop(runner.events.send(Event::Landed(landed(result))).await);
+        });
+    }
+
+    /// A transaction has reached the bus, or has not.
+    pub(crate) fn landed(&mut self, landed: Landed, now: Instant) {
+        let Landed { station, shard, staged, result, tenure } = landed;
+        if tenure.is_cancelled() {
+            // Whoever has it now looks at everything again.
+            return staged.iter().for_each(|one| self.give_back(station, &one.key, now));
+        }
+        match result {
+            Ok(committed) => {
+                self.bus_took_it(station, shard);
+                let mut outcomes = committed.outcomes.iter();
+                for one in staged {
+                    let changed = outcomes
+                        .by_ref()
+                        .take(one.steps.len())
+                        .any(|outcome| !matches!(outcome.effect, Effect::Unchanged | Effect::Absent));
+                    let at = &mut self.stations[station.0];
+                    let of = &mut at.shards[shard];
+                    of.publications.committed(&one.key);
+                    of.versions.committed(&one.steps);
+                    if changed && at.listens {
+                        self.in_flight.entry(committed.revision).or_default().push((station, one.key.clone()));
+                    }
+                    self.succeed(station, one, now);
+                }
+            }
+            Err(CommitError::Unavailable(message)) => self.stall(station, shard, &staged, &message, now),
+            Err(CommitError::Fenced(message)) => {
+                tracing::warn!(publisher = %self.stations[station.0].shards[shard].publisher, message, "fenced");
+                for one in staged {
+                    self.give_back(station, &one.key, now);
+                }
+                self.doubt(station, shard, now);
+            }
+            // Only one of them is to blame.
+            Err(_) if staged.len() > 1 => {
+                for one in staged {
+                    self.send(station, shard, vec![one]);
+                }
+            }
+            Err(error) => {
+                for one in staged {
+                    let publications = &mut self.stations[station.0].shards[shard].publications;
+                    publications.refused(&one.key);
+                    if let CommitError::Foreign { key, .. } = &error {
+                        publications.lost(key);
+                    }
+                    let failure = refused(&error);
+                    self.fail(station, &one.key, &one.record, Finish::from(failure), one.wishes, now);
+                }
+            }
+        }
+    }
+
+    /// That the bus is away is no fault of the objects: they wait, and are looked at again when it is back.
+    fn stall(&mut self, station: StationId, shard: usize, staged: &[Staged], message: &str, now: Instant) {
+        for one in staged {
+            self.stations[station.0].shards[shard].publications.failed(&one.key);
+            self.give_back(station, &one.key, now);
+        }
+        let random = self.rng.random();
+        let of = &mut self.stations[station.0].shards[shard];
+        let failures = of.stalled.map_or(0, |(_, failures)| failures);
+        if failures == 0 {
+            tracing::info!(publisher = %of.publisher, message, "the bus takes nothing, waiting");
+        }
+        of.stalled = Some((now + BACKOFF.delay(failures, random), (failures + 1).min(20)));
+        self.queue.close_group(of.group, now);
+    }
+
+    fn bus_took_it(&mut self, station: StationId, shard: usize) {
+        self.stations[station.0].shards[shard].stalled = None;
+    }
+
+    /// Shards that have waited for long enough for a bus that takes nothing try again.
+    pub(crate) fn unstall(&mut self, now: Instant) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        for at in &mut self.stations {
+            for (shard, of) in at.shards.iter_mut().enumerate() {
+                let Some((until, _)) = of.stalled.filter(|_| !self.draining.contains(&shard)) else { continue };
+                if until > now {
+                    next = Some(next.map_or(until, |next| next.min(until)));
+                } else if of.held
+                    && matches!(of.phase, Phase::Booting { .. } | Phase::Closing | Phase::Live)
+                    && self.queue.is_group_closed(of.group)
+                {
+                    self.queue.open_group(of.group, now);
+                }
+            }
+        }
+        next
+    }
+}
+
+fn run_out() -> CommitError {
+    CommitError::Fenced("the lease has run out".to_owned())
+}
+
+/// What a transaction must carry: where the leases are, themselves; elsewhere, a number that rises with every holder.
+pub(crate) fn fencing(permit: Permit, leases_there: bool) -> (u64, Vec<Guard>) {
+    let token = permit.guard().map_or(0, |guard| guard.token);
+    if leases_there { (token, permit.into_guards()) } else { (token, Vec::new()) }
+}
+
+/// What a refusal means for the object that was reacted to.
+fn refused(error: &CommitError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        CommitError::Invalid { .. } => failure.with_code("INVALID").permanent(),
+        CommitError::Foreign { .. } => failure.with_code("FOREIGN"),
+        _ => failure.with_code("CONFLICT"),
+    }
+}

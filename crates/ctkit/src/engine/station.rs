@@ -1,0 +1,157 @@
+//! One controller, as the engine keeps it.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use nimbus_core::{AgentId, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_store::Record;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    controller::Deletion,
+    engine::{
+        observing::Rounds, publishing::Phase, referring::SharedReferences, versions::Versions, writeback::Writeback,
+    },
+    publications::Publications,
+    queue::{Group, Lane},
+    reactor::ErasedReactor,
+    reflector::Reflector,
+    snapshot::Snapshot,
+};
+
+/// Names a controller within an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StationId(pub(crate) usize);
+
+/// One controller, as the engine keeps it.
+pub(crate) struct Station {
+    pub(crate) id: StationId,
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: Kind,
+    pub(crate) reactor: Arc<dyn ErasedReactor>,
+    /// Its objects; there as soon as the engine runs.
+    pub(crate) objects: Option<Reflector>,
+    /// What it publishes.
+    pub(crate) outputs: BTreeSet<Kind>,
+    pub(crate) deadline: Duration,
+    pub(crate) finalizer: Option<Arc<str>>,
+    pub(crate) deletion: Deletion,
+    pub(crate) remembers: bool,
+    pub(crate) lane: Lane,
+    pub(crate) known: HashMap<ObjectKey, Known>,
+    pub(crate) references: SharedReferences,
+    pub(crate) shards: Vec<Shard>,
+    /// Agents with something new to say, by the object that it is about.
+    pub(crate) news: HashMap<ObjectKey, HashSet<AgentId>>,
+    /// The same as it is being told.
+    pub(crate) telling: HashMap<ObjectKey, HashSet<AgentId>>,
+    /// The reactor wants to hear of agents, as far as one can tell.
+    pub(crate) listens: bool,
+    /// All objects of its kind have been listed once.
+    pub(crate) listed: bool,
+    /// What was dealt with before this process has been read.
+    pub(crate) remembered: bool,
+    pub(crate) rounds: Option<Rounds>,
+}
+
+/// What the engine knows of one object.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The version that the reactor last returned `Ok` for, and that was published.
+    pub(crate) acked: Option<Arc<Record>>,
+    /// A version that was tried since.
+    pub(crate) tried: Option<Arc<Record>>,
+    /// Counts reactions, so that whoever looked at the world meanwhile can be told apart.
+    pub(crate) round: u64,
+    /// The kit has written its status at this revision: what is older is not read again.
+    pub(crate) wrote: Revision,
+    /// It waits until that can be read, since then.
+    pub(crate) lagging: Option<Instant>,
+    /// It was withdrawn, and waits until agents have let go of it.
+    pub(crate) letting_go: Option<Vec<ObjectKey>>,
+}
+
+/// A part of the objects of a controller, published under a name of its own.
+pub(crate) struct Shard {
+    pub(crate) publisher: PublisherId,
+    pub(crate) group: Group,
+    pub(crate) publications: Publications,
+    pub(crate) writeback: Writeback,
+    pub(crate) versions: Versions,
+    pub(crate) phase: Phase,
+    /// Which attempt to sync counts.
+    pub(crate) attempt: u64,
+    /// This instance may begin something for its objects.
+    pub(crate) held: bool,
+    /// Ends when it is somebody else's; with it ends all that was begun before.
+    pub(crate) tenure: CancellationToken,
+    /// The bus takes nothing: when to try again, and how often it was tried.
+    pub(crate) stalled: Option<(Instant, u32)>,
+}
+
+/// How two versions of an object differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// In nothing that a reactor looks at.
+    None,
+    /// In labels and the like.
+    Metadata,
+    /// In what should be true.
+    Intent,
+}
+
+// === impl Station ===
+
+impl Station {
+    /// Its objects as they are now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.objects.as_ref().expect("the engine runs").snapshot()
+    }
+
+    /// The shard of an object.
+    pub(crate) fn shard_of(&self, key: &ObjectKey) -> usize {
+        shard_of(key, self.shards.len())
+    }
+
+    pub(crate) fn group_of(&self, key: &ObjectKey) -> Group {
+        self.shards[self.shard_of(key)].group
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// The newest version that a reactor was called with.
+    pub(crate) fn seen(&self) -> Option<&Arc<Record>> {
+        self.tried.as_ref().or(self.acked.as_ref())
+    }
+}
+
+/// The shard of an object, of so many.
+pub(crate) fn shard_of(key: &ObjectKey, shards: usize) -> usize {
+    if shards == 1 {
+        return 0;
+    }
+    crate::instances::Shard::of(key, u32::try_from(shards).unwrap_or(u32::MAX)).index()
+}
+
+/// How a version differs from an older one.
+pub(crate) fn difference(old: &Record, new: &Record) -> Difference {
+    let intent = old.uid() != new.uid()
+        || old.generation() != new.generation()
+        || old.is_deleting() != new.is_deleting()
+        || old.spec() != new.spec();
+    if intent {
+        return Difference::Intent;
+    }
+    let metadata = old.labels() != new.labels()
+        || old.refs() != new.refs()
+        || old.audience() != new.audience()
+        || old.owner() != new.owner()
+        || old.annotations() != new.annotations();
+    if metadata { Difference::Metadata } else { Difference::None }
+}

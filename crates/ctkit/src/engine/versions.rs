@@ -1,0 +1,87 @@
+//! Which generation of each child is on the bus.
+//!
+//! The bus would count by itself, but a bus that has lost its memory would begin at one again, and every agent would be
+//! sent everything. So the kit counts: a child keeps its generation for as long as its spec is the same, also after a
+//! restart of everything, as far as it is remembered.
+
+use std::{collections::HashMap, sync::Arc};
+
+use nimbus_core::{Generation, ObjectKey};
+use nimbus_store::{Draft, Op, Record, Step};
+use nimbus_wire::v1;
+
+use crate::instances::stable_hash;
+
+/// Which generation of each child is on the bus.
+#[derive(Debug, Default)]
+pub(crate) struct Versions(HashMap<ObjectKey, Version>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    generation: Generation,
+    /// Stands for the spec.
+    digest: u64,
+}
+
+// === impl Versions ===
+
+impl Versions {
+    /// Takes what is on the bus, which knows best.
+    pub(crate) fn recover(&mut self, records: &[Arc<Record>]) {
+        for record in records {
+            let version = Version { generation: record.generation(), digest: digest(&record.spec()) };
+            self.0.insert(record.key().clone(), version);
+        }
+    }
+
+    /// Takes what was remembered of children.
+    pub(crate) fn recall(&mut self, published: &[v1::Published]) {
+        for one in published {
+            let Some(Ok(key)) = one.key.as_ref().map(ObjectKey::try_from) else { continue };
+            self.0.insert(key, Version { generation: Generation(one.generation), digest: one.digest });
+        }
+    }
+
+    /// Gives children their generations: the one that they have if nothing has changed, else one that is higher; for a new
+    /// child, that of its owner.
+    pub(crate) fn count(&self, owner: &Record, children: &mut [Draft]) {
+        for child in children.iter_mut().filter(|child| child.generation.is_none()) {
+            let generation = match self.0.get(&child.key) {
+                None => owner.generation(),
+                Some(before) if before.digest == digest(&child.spec) => before.generation,
+                Some(before) => owner.generation().max(Generation(before.generation.0.saturating_add(1))),
+            };
+            child.generation = Some(generation);
+        }
+    }
+
+    /// A transaction has happened.
+    pub(crate) fn committed(&mut self, steps: &[Step]) {
+        for step in steps {
+            match &step.op {
+                Op::Upsert(Draft { key, generation: Some(generation), spec, .. }) => {
+                    let version = Version { generation: *generation, digest: digest(spec) };
+                    match self.0.get_mut(key) {
+                        Some(before) => *before = version,
+                        None => drop(self.0.insert(key.clone(), version)),
+                    }
+                }
+                Op::Delete(key) => drop(self.0.remove(key)),
+                _ => {}
+            }
+        }
+    }
+
+    /// What is to be remembered of these children.
+    pub(crate) fn published<'a>(&self, children: impl Iterator<Item = &'a ObjectKey>) -> Vec<v1::Published> {
+        let published = |key: &ObjectKey| {
+            let version = self.0.get(key)?;
+            Some(v1::Published { key: Some(key.to_wire()), generation: version.generation.0, digest: version.digest })
+        };
+        children.filter_map(published).collect()
+    }
+}
+
+fn digest(spec: &[u8]) -> u64 {
+    stable_hash(&[spec])
+}

@@ -1,0 +1,123 @@
+//! From changes of objects to keys in the queue.
+
+use nimbus_core::{Kind, ObjectKey, Revision};
+use tokio::time::Instant;
+
+use crate::{
+    engine::{
+        Engine,
+        station::{Difference, StationId, difference},
+    },
+    queue::Cause,
+    references::Changed,
+    reflector::Batch,
+};
+
+// === impl Engine ===
+
+impl Engine {
+    /// Objects of a kind have changed: those who react to them, and those who refer to them, look again.
+    pub(crate) fn woken(&mut self, kind: &Kind, batch: &Batch, now: Instant) {
+        let stations: Vec<StationId> = self.stations.iter().filter(|at| at.kind == *kind).map(|at| at.id).collect();
+        for station in stations {
+            for woken in &batch.keys {
+                self.wake(station, &woken.key, woken.boot, now);
+            }
+            if batch.listed.is_some() && !self.stations[station.0].listed {
+                self.stations[station.0].listed = true;
+                self.open_all(station);
+            }
+        }
+        for woken in &batch.keys {
+            self.wake_referrers(&woken.key, now);
+        }
+        if batch.listed.is_some() {
+            self.wake_lookers(kind, now);
+        }
+    }
+
+    /// Begins all shards of a controller that can begin.
+    pub(crate) fn open_all(&mut self, station: StationId) {
+        for shard in 0..self.stations[station.0].shards.len() {
+            self.open(station, shard);
+        }
+    }
+
+    /// Looks whether a change concerns a reactor, and how.
+    fn wake(&mut self, station: StationId, key: &ObjectKey, boot: bool, now: Instant) {
+        let at = &mut self.stations[station.0];
+        let newest = at.snapshot().get(key);
+        let known = at.known.get_mut(key);
+        let cause = match (newest, known) {
+            (None, None) => {
+                let shard = at.shard_of(key);
+                if at.shards[shard].publications.children(key).next().is_none() {
+                    // It came and went, or it was forgotten long ago.
+                    self.queue.forget(at.lane, key, now);
+                    return;
+                }
+                Cause::Edited
+            }
+            (None, Some(_)) => Cause::Edited,
+            (Some(_), None) => {
+                if boot {
+                    Cause::Boot
+                } else {
+                    Cause::Edited
+                }
+            }
+            (Some(newest), Some(known)) => match known.seen().map(|seen| difference(seen, &newest)) {
+                None if boot => Cause::Boot,
+                None | Some(Difference::Intent) => Cause::Edited,
+                Some(Difference::Metadata) => Cause::Touched,
+                Some(Difference::None) => {
+                    // Only its status is newer. The older version need not be kept for that.
+                    let kept = if known.tried.is_some() { &mut known.tried } else { &mut known.acked };
+                    *kept = Some(newest);
+                    if known.lagging.is_none() {
+                        return;
+                    }
+                    Cause::Requeued
+                }
+            },
+        };
+        let at = &self.stations[station.0];
+        self.queue.add_in(at.group_of(key), at.lane, key.clone(), cause, now);
+    }
+
+    /// Those who refer to a kind look again. They may have read it before anybody listened, and what has ended since is
+    /// not in the list.
+    fn wake_lookers(&mut self, kind: &Kind, now: Instant) {
+        for station in &self.stations {
+            for referrer in station.references.lock().lookers_at(kind) {
+                let group = station.group_of(&referrer);
+                self.queue.add_in(group, station.lane, referrer, Cause::Referent, now);
+            }
+        }
+    }
+
+    /// Those who refer to an object look again.
+    fn wake_referrers(&mut self, referent: &ObjectKey, now: Instant) {
+        if self.stations.iter().all(|at| at.references.lock().is_empty()) {
+            return;
+        }
+        let newest = self.snapshot(referent.kind()).get(referent);
+        let after = newest.as_ref().map(|record| record.labels().clone());
+        let before = match &after {
+            Some(labels) => self.labels.insert(referent.clone(), labels.clone()),
+            None => self.labels.remove(referent),
+        };
+        // Objects of controllers have been there since before anybody referred to them.
+        let is_unsure = before.is_none() && self.stations.iter().any(|at| at.kind == *referent.kind());
+        let at = newest.map_or(Revision::ZERO, |record| record.revision());
+        let change = Changed { key: referent, before: before.as_ref(), after: after.as_ref(), at };
+        for station in &self.stations {
+            let mut references = station.references.lock();
+            let perhaps = if is_unsure { references.perhaps(referent) } else { Vec::new() };
+            for referrer in references.changed(&change, now).referrers.into_iter().chain(perhaps) {
+                let group = station.group_of(&referrer);
+                self.queue.add_in(group, station.lane, referrer, Cause::Referent, now);
+            }
+        }
+    }
+}

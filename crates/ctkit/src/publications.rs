@@ -1,0 +1,234 @@
+//! What each owner has published on a target, and how that differs from what it wants now.
+
+mod children;
+mod collision;
+mod owner;
+mod recovery;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use nimbus_core::ObjectKey;
+use nimbus_store::{Draft, Op, Precondition, Record, Step};
+
+use crate::publications::children::Children;
+pub(crate) use crate::publications::{collision::Collision, owner::Owner};
+
+/// What each owner has published on one target: at least everything that is there, whatever became of a transaction.
+///
+/// Each owner takes its turns one after the other: it [stages](Self::stage) a transaction, the caller commits it, and
+/// says what came of it. A child counts as possibly there from the moment it is staged until a later transaction of its
+/// owner, which does not have it, is known to have happened. So nothing is left behind when an answer is lost, and what
+/// an owner may still have there cannot become another's.
+///
+/// An owner is a name, not a life: a new life of it inherits what the old one left, and withdraws it in the transaction
+/// that publishes its own.
+#[derive(Debug, Default)]
+pub(crate) struct Publications {
+    /// What each owner may have on the target.
+    owners: HashMap<ObjectKey, Children>,
+    /// The same the other way round: child to owner.
+    claims: HashMap<ObjectKey, ObjectKey>,
+    /// Owners with a transaction that is not known to have happened.
+    open: HashMap<ObjectKey, Open>,
+    /// Owners from before a start that have published nothing since.
+    unsettled: HashSet<ObjectKey>,
+    /// Children that nobody owns.
+    orphans: HashSet<ObjectKey>,
+}
+
+/// A transaction that is not known to have happened.
+#[derive(Debug, Default)]
+struct Open {
+    goal: Goal,
+    /// Children that only this transaction could have brought.
+    fresh: Vec<ObjectKey>,
+}
+
+/// What is so when a transaction has happened.
+#[derive(Debug, Default)]
+enum Goal {
+    /// These are the children.
+    Published(Vec<ObjectKey>),
+    /// There are none.
+    Withdrawn,
+    /// These are nobody's; there are no others.
+    Orphaned(Vec<ObjectKey>),
+    /// Nobody will learn whether it happened.
+    #[default]
+    Lost,
+}
+
+// === impl Publications ===
+
+impl Publications {
+    /// The transaction after which an owner has these children and no others: adds, in the order given, then removals.
+    ///
+    /// # Errors
+    /// If a child is there twice, or is another owner's. Then nothing is staged.
+    pub(crate) fn stage(&mut self, owner: &Owner, drafts: Vec<Draft>) -> Result<Vec<Step>, Collision> {
+        self.check(owner, &drafts)?;
+        let wanted: HashSet<&ObjectKey> = drafts.iter().map(|draft| &draft.key).collect();
+        let gone = self.sorted(&owner.key, |child| !wanted.contains(child));
+        let fresh: Vec<_> = drafts
+            .iter()
+            .map(|draft| &draft.key)
+            .filter(|key| !self.claims.contains_key(*key))
+            .cloned()
+            .collect();
+        for child in &fresh {
+            self.claim(&owner.key, child.clone());
+        }
+        // The keys that are already held, so that a name that is published again and again takes memory once.
+        let held = |draft: &Draft| self.claims.get_key_value(&draft.key).map(|(child, _)| child.clone());
+        let goal = Goal::Published(drafts.iter().filter_map(held).collect());
+        self.open.insert(owner.key.clone(), Open { goal, fresh });
+
+        let upserts = drafts
+            .into_iter()
+            .map(|draft| Op::Upsert(Draft { owner: Some(owner.to_wire()), ..draft }));
+        Ok(upserts.chain(gone.into_iter().map(Op::Delete)).map(Step::from).collect())
+    }
+
+    /// The transaction after which an owner has no children, whatever life they are of.
+    pub(crate) fn withdraw(&mut self, owner: &ObjectKey) -> Vec<Step> {
+        let gone = self.sorted(owner, |_| true);
+        self.open.insert(owner.clone(), Open { goal: Goal::Withdrawn, fresh: Vec::new() });
+        gone.into_iter().map(|child| Op::Delete(child).into()).collect()
+    }
+
+    /// The transaction after which the children of an owner are nobody's, and stay. Of its children, those that are not
+    /// among `records` are taken not to be there.
+    pub(crate) fn orphan(&mut self, owner: &ObjectKey, records: &[Arc<Record>]) -> Vec<Step> {
+        let is_ours = |record: &&Arc<Record>| self.claims.get(record.key()) == Some(owner) && !record.is_deleting();
+        let kept: Vec<_> = records.iter().filter(is_ours).collect();
+        let goal = Goal::Orphaned(kept.iter().map(|record| record.key().clone()).collect());
+        let steps = kept.into_iter().map(|record| without_owner(record)).collect();
+        self.open.insert(owner.clone(), Open { goal, fresh: Vec::new() });
+        steps
+    }
+
+    /// The newest transaction of an owner has happened.
+    pub(crate) fn committed(&mut self, owner: &ObjectKey) {
+        let Some(open) = self.open.remove(owner) else { return };
+        let (children, orphans) = match open.goal {
+            Goal::Published(children) => (children, Vec::new()),
+            Goal::Withdrawn => (Vec::new(), Vec::new()),
+            Goal::Orphaned(children) => (Vec::new(), children),
+            Goal::Lost => {
+                self.open.insert(owner.clone(), open);
+                return;
+            }
+        };
+        for child in self.owners.remove(owner).unwrap_or_default().iter() {
+            self.claims.remove(child);
+            self.orphans.remove(child);
+        }
+        for child in children {
+            self.orphans.remove(&child);
+            self.claim(owner, child);
+        }
+        self.orphans.extend(orphans);
+        self.unsettled.remove(owner);
+    }
+
+    /// Nobody knows whether the newest transaction of an owner has happened, or will.
+    pub(crate) fn failed(&mut self, owner: &ObjectKey) {
+        if let Some(open) = self.open.get_mut(owner) {
+            *open = Open::default();
+        }
+    }
+
+    /// The newest transaction of an owner has not happened, and will not: the target said so.
+    pub(crate) fn refused(&mut self, owner: &ObjectKey) {
+        let fresh = self.open.get_mut(owner).map(|open| std::mem::take(open).fresh);
+        self.release(owner, &fresh.into_iter().flatten().collect());
+    }
+
+    /// A child is another publisher's now: it is nobody's here, and is left alone.
+    pub(crate) fn lost(&mut self, child: &ObjectKey) {
+        if let Some(owner) = self.claims.get(child).cloned() {
+            self.release(&owner, &HashSet::from([child.clone()]));
+        }
+    }
+
+    /// What an owner may have on the target: everything that is there, and perhaps more.
+    pub(crate) fn children(&self, owner: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.owners.get(owner).into_iter().flat_map(Children::iter)
+    }
+
+    /// Whose a child is.
+    pub(crate) fn owner_of(&self, child: &ObjectKey) -> Option<&ObjectKey> {
+        self.claims.get(child)
+    }
+
+    /// Owners that may have something on the target and are not alive, in their order.
+    pub(crate) fn owners_not_in(&self, alive: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
+        let mut dead: Vec<_> = self.owners.keys().filter(|owner| !alive(owner)).cloned().collect();
+        dead.sort_unstable();
+        dead
+    }
+
+    fn check(&self, owner: &Owner, drafts: &[Draft]) -> Result<(), Collision> {
+        let mut seen = HashSet::with_capacity(drafts.len());
+        for Draft { key, .. } in drafts {
+            if !seen.insert(key) {
+                return Err(Collision::Twice { child: key.clone(), owner: owner.key.clone() });
+            }
+            if let Some(by) = self.claims.get(key).filter(|by| **by != owner.key) {
+                return Err(Collision::Taken { child: key.clone(), by: by.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// A child that was nobody's becomes an owner's.
+    fn claim(&mut self, owner: &ObjectKey, child: ObjectKey) {
+        let entry = self.owners.entry(owner.clone());
+        let owner = entry.key().clone();
+        entry.or_default().push(child.clone());
+        self.claims.insert(child, owner);
+    }
+
+    /// Children of an owner become nobody's.
+    fn release(&mut self, owner: &ObjectKey, gone: &HashSet<ObjectKey>) {
+        for child in gone {
+            self.claims.remove(child);
+        }
+        if let Some(children) = self.owners.get_mut(owner) {
+            children.retain(|child| !gone.contains(child));
+            if children.is_empty() {
+                self.owners.remove(owner);
+            }
+        }
+    }
+
+    fn sorted(&self, owner: &ObjectKey, is_meant: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
+        let mut children: Vec<_> = self.children(owner).filter(|child| is_meant(child)).cloned().collect();
+        children.sort_unstable();
+        children
+    }
+}
+
+/// The object as it is, but nobody's; unless it has changed since.
+fn without_owner(record: &Record) -> Step {
+    let content = record.content();
+    let draft = Draft {
+        key: content.key,
+        uid: Some(content.uid),
+        generation: Some(content.generation),
+        labels: content.labels,
+        refs: content.refs,
+        owner: None,
+        annotations: content.annotations,
+        audience: content.audience,
+        spec: content.spec,
+    };
+    let precondition = Precondition { revision: Some(record.revision()), ..Precondition::default() };
+    Step { precondition, ..Op::Upsert(draft).into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! What is known after a start, or on another bus: what is there says whose it is.
+
+use std::sync::Arc;
+
+use nimbus_core::{Kind, ObjectKey};
+use nimbus_store::Record;
+use nimbus_wire::v1;
+
+use crate::publications::{Open, Publications};
+
+// === impl Publications ===
+
+impl Publications {
+    /// Begins again with what is on the target now. Nothing of it is sure to be wanted until its owner has published
+    /// again; transactions that may still happen are not forgotten.
+    pub(crate) fn recover(&mut self, records: &[Arc<Record>]) {
+        let before = std::mem::take(self);
+        for record in records {
+            match record.owner().and_then(owner_key) {
+                Some(owner) => self.claim(&owner, record.key().clone()),
+                None => drop(self.orphans.insert(record.key().clone())),
+            }
+        }
+        for owner in before.open.keys() {
+            for child in before.children(owner) {
+                if !self.claims.contains_key(child) {
+                    self.claim(owner, child.clone());
+                }
+            }
+            self.open.insert(owner.clone(), Open::default());
+        }
+        self.unsettled = self.owners.keys().cloned().collect();
+    }
+
+    /// What must be kept when a sync ends: children of owners that have not published since the start, and children
+    /// that nobody owns. Some may not be there. In their order, each once.
+    ///
+    /// What has been published since is not among them: it was said, if the sync began before.
+    pub(crate) fn survivors(&self) -> Vec<ObjectKey> {
+        let unsettled = self.unsettled.iter().flat_map(|owner| self.children(owner));
+        let mut keys: Vec<_> = unsettled.chain(&self.orphans).cloned().collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+}
+
+/// An owner that has no proper name is none: what it owned is kept.
+fn owner_key(owner: &v1::Owner) -> Option<ObjectKey> {
+    ObjectKey::new(Kind::new(&owner.kind).ok()?, &owner.namespace, &owner.name).ok()
+}

@@ -1,0 +1,30 @@
+//! What an owner costs.
+
+use std::{collections::HashMap, mem::size_of};
+
+use crate::publications::{
+    Publications,
+    tests::world::{draft, owner},
+};
+
+/// Bytes of a hash table: a power of two of places, of which at most seven in eight are used, and a byte for each.
+fn table<K, V>(map: &HashMap<K, V>) -> usize {
+    (map.capacity() * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)
+}
+
+#[test]
+fn a_hundred_thousand_owners_with_a_child_each_cost_little_more_than_their_names() {
+    const OWNERS: usize = 100_000;
+    let mut publications = Publications::default();
+    for number in 0..OWNERS {
+        let owner = owner(&number.to_string(), 1);
+        // Twice, as names that are published again must not be held twice.
+        for _ in 0..2 {
+            publications.stage(&owner, vec![draft(&number.to_string())]).unwrap();
+            publications.committed(&owner.key);
+        }
+    }
+    let bytes = table(&publications.owners) + table(&publications.claims);
+    assert!(publications.open.is_empty() && publications.unsettled.is_empty());
+    assert!(bytes / OWNERS <= 100, "{} bytes per owner", bytes / OWNERS);
+}

@@ -1,0 +1,4 @@
+mod random;
+mod sharing;
+mod speed;
+mod telling;

@@ -1,0 +1,83 @@
+//! The task that owns a watch.
+
+use std::{
+    convert::Infallible,
+    pin::pin,
+    sync::{Arc, Weak},
+};
+
+use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
+use tokio_stream::StreamExt as _;
+
+use crate::reflector::{config::ReflectorConfig, intake::Intake, registry::Inner, shared::Shared, status::WatchPhase};
+
+/// Watches one kind, for as long as somebody wants it.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    intake: Intake,
+    config: ReflectorConfig,
+    random: SmallRng,
+}
+
+// === impl Worker ===
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, config: ReflectorConfig) -> Self {
+        let random = SmallRng::seed_from_u64(config.seed);
+        Self { intake: Intake::new(shared.kind.clone()), shared, config, random }
+    }
+
+    /// Watches until nobody has used the reflector for the time of the linger.
+    pub(crate) async fn run(self, registry: Weak<Inner>) {
+        let (shared, linger) = (self.shared.clone(), self.config.linger);
+        let mut watching = pin!(self.watch());
+        loop {
+            tokio::select! {
+                never = &mut watching => match never {},
+                () = shared.unused_for(linger) => {
+                    // Somebody may come until the registry has let go of it.
+                    if registry.upgrade().is_none_or(|registry| registry.retire(&shared)) {
+                        tracing::debug!(kind = %shared.kind, "watch is no longer needed");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn watch(mut self) -> Infallible {
+        loop {
+            let error = self.follow().await;
+            let attempt = self.shared.status().failures;
+            let delay = self.config.backoff.delay(attempt, self.random.random());
+            tracing::info!(kind = %self.shared.kind, error = &*error, retry.after = ?delay, "watch broke off");
+            self.shared.failed(error);
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Follows one watch and says why it broke off.
+    async fn follow(&mut self) -> Arc<str> {
+        let from = self.intake.begin();
+        let mut events = self.shared.source.watch(&self.shared.kind, from);
+        self.shared.began(if from.is_some() { WatchPhase::Live } else { WatchPhase::Listing });
+        while let Some(event) = events.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => return error.to_string().into(),
+            };
+            let taken = match self.shared.source.state() {
+                Some(state) => Ok(self.intake.look(&event, &state)),
+                None => self.intake.take(event),
+            };
+            match taken {
+                Ok(Some(news)) => self.shared.publish(news),
+                Ok(None) => {}
+                Err(broken) => return broken.to_string().into(),
+            }
+            // A long list may come without a pause.
+            tokio::task::consume_budget().await;
+        }
+        "the source ended the watch".into()
+    }
+}

@@ -1,0 +1,254 @@
+//! What agents report, as reactors hear it.
+
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+
+use ctkit::{
+    Action, AgentReport, Connector, Context, Controller, Failure, Io, Object, Presence, Reactor, Spec as _, Store,
+};
+use nimbus_bus::{Bus, Config, Metrics};
+use nimbus_client::{Channel, Endpoint};
+use nimbus_core::Epoch;
+use nimbus_wire::v1::{self, bus_client::BusClient, frame::Frame};
+use parking_lot::Mutex;
+use tokio::{io::DuplexStream, sync::mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+use crate::world::{Log, Policy, PolicyStatus, Rules, World, key, put, ready, standing, until};
+
+/// A network of memory, to one bus.
+#[derive(Clone)]
+struct Net(mpsc::Sender<io::Result<DuplexStream>>);
+
+/// An agent of the simplest sort.
+struct Agent {
+    client: BusClient<Channel>,
+    frames: Streaming<v1::Frame>,
+    session: u64,
+    sequence: u64,
+    revision: u64,
+}
+
+/// Publishes one child, notes everything that it hears, and takes its time.
+#[derive(Clone, Default)]
+struct Listening {
+    log: Log,
+    applied: Log,
+    busy: Arc<Mutex<bool>>,
+    /// So many reports are not taken.
+    failures: Arc<Mutex<u32>>,
+}
+
+// === impl Net ===
+
+impl Connector for Net {
+    fn connect(&self, _host: &str, _port: u16) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send>> {
+        let connections = self.0.clone();
+        Box::pin(async move {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            connections.send(Ok(far)).await.map_err(io::Error::other)?;
+            Ok(Box::new(near) as Box<dyn Io>)
+        })
+    }
+}
+
+/// A store whose bus is served on a network of memory.
+fn serve() -> (Store, Net) {
+    let bus = Bus::new(Config::new(Epoch(1), 1), Metrics::default());
+    let (connections, incoming) = mpsc::channel(16);
+    let serving = bus.clone();
+    tokio::spawn(async move { serving.serve(ReceiverStream::new(incoming), std::future::pending()).await.unwrap() });
+    (Store::from_bus(bus), Net(connections))
+}
+
+// === impl Agent ===
+
+impl Agent {
+    async fn connect(net: &Net, name: &str) -> Self {
+        let endpoint = Endpoint::parse("http://bus").unwrap();
+        let channel = Channel::open(net, &endpoint).await.unwrap();
+        let mut client = BusClient::with_origin(channel, endpoint.uri().clone());
+        let kinds = vec![Rules::kind().to_string()];
+        let request = v1::SubscribeRequest { kinds, agent: name.to_owned(), ..Default::default() };
+        let mut frames = client.subscribe(request).await.unwrap().into_inner();
+        let Some(Frame::Welcome(welcome)) = frames.message().await.unwrap().unwrap().frame else {
+            panic!("no welcome")
+        };
+        Self { client, frames, session: welcome.session, sequence: 0, revision: 0 }
+    }
+
+    /// Reads until it has everything that is published.
+    async fn read(&mut self, store: &Store) {
+        let (snapshot, kind) = (store.snapshot(), Rules::kind());
+        let newest = snapshot.list(&kind).map(|record| record.revision().0).max().unwrap_or_default();
+        while self.revision < newest {
+            match self.frames.message().await.unwrap().unwrap().frame {
+                Some(Frame::SnapshotEnd(end)) => self.revision = end.revision,
+                Some(Frame::Batch(batch)) if batch.revision > 0 => self.revision = batch.revision,
+                _ => {}
+            }
+        }
+    }
+
+    /// Says that it has applied everything, but for what failed.
+    async fn report(&mut self, failed: &[(v1::Key, u64, String)]) {
+        self.sequence += 1;
+        let exception = |(key, generation, message): &(v1::Key, u64, String)| v1::Exception {
+            key: Some(key.clone()),
+            generation: *generation,
+            phase: v1::Phase::Failed.into(),
+            message: message.clone(),
+            ..Default::default()
+        };
+        let report = v1::ReportRequest {
+            session: self.session,
+            sequence: self.sequence,
+            received: self.revision,
+            applied: self.revision,
+            exceptions: failed.iter().map(exception).collect(),
+            full: true,
+            ..Default::default()
+        };
+        self.client.report_once(report).await.unwrap();
+    }
+}
+
+// === impl Listening ===
+
+impl Listening {
+    fn controller(&self) -> Controller {
+        Controller::new(self.clone()).named("policies").publishes::<Rules>()
+    }
+
+    /// One call at a time, and each takes a while.
+    async fn alone(&self) {
+        assert!(!std::mem::replace(&mut *self.busy.lock(), true), "two calls at once");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        *self.busy.lock() = false;
+    }
+}
+
+impl Reactor<Policy> for Listening {
+    async fn on_apply(&self, cx: &Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
+        self.alone().await;
+        self.applied.note(&*policy.spec.text);
+        cx.update_status(|status: &mut PolicyStatus| status.zones = 1);
+        cx.publish(Object::derived(&policy, "a", Rules { zone: "a".into(), text: policy.spec.text.clone() }))
+            .await?;
+        Ok(Action::done())
+    }
+
+    async fn on_agent_status(&self, cx: &Context, report: AgentReport<Policy>) -> Result<Action, Failure> {
+        self.alone().await;
+        let of = &report.propagation;
+        let (numbers, lost) = (
+            format!("{}/{} failed {}", of.applied, of.agents, of.failed),
+            report.agents.iter().filter(|news| news.presence == Presence::Lost).count(),
+        );
+        let why: Vec<_> = of.failures.iter().map(|failure| format!(", {}", failure.message)).collect();
+        let told = format!("{numbers}{}{}", why.concat(), if lost > 0 { ", lost" } else { "" });
+        let mut failures = self.failures.lock();
+        if *failures > 0 {
+            *failures -= 1;
+            self.log.note(format!("not now: {told}"));
+            return Err(Failure::new("not now"));
+        }
+        self.log.note(told.clone());
+        cx.update_status(|status: &mut PolicyStatus| status.note = told);
+        Ok(Action::done())
+    }
+}
+
+/// The only child, as exceptions name it.
+fn child(store: &Store, message: &str) -> Vec<(v1::Key, u64, String)> {
+    let (snapshot, kind) = (store.snapshot(), Rules::kind());
+    snapshot
+        .list(&kind)
+        .map(|record| (record.key().to_wire(), record.generation().0, message.to_owned()))
+        .collect()
+}
+
+fn said(store: &Store) -> String {
+    let detail = standing(store, &key::<Policy>("web")).detail.unwrap();
+    let status: PolicyStatus = prost::Message::decode(&*detail.value).unwrap();
+    assert_eq!(status.zones, 1, "what the one says does not undo what the other said");
+    status.note
+}
+
+/// H04: edits and agents' reports were handled by two loops, which overtook each other in the same object.
+#[tokio::test(start_paused = true)]
+async fn reports_and_edits_of_one_object_never_overlap_and_all_arrive() {
+    let (store, net) = serve();
+    let reactor = Listening::default();
+    let world = World::new(&store, reactor.controller()).await;
+    put(&store, "web", &[], "first").await;
+    world.settled().await;
+    let mut agent = Agent::connect(&net, "switch-1").await;
+    agent.read(&store).await;
+    agent.report(&[]).await;
+    until(|| reactor.log.len() > 0).await;
+    assert_eq!(reactor.log.take().pop().unwrap(), "1/1 failed 0");
+
+    for n in 0..50 {
+        if n % 5 == 0 {
+            put(&store, "web", &[], &n.to_string()).await;
+        }
+        agent.report(&child(&store, &format!("because {n}"))).await;
+    }
+    world.settled().await;
+    agent.read(&store).await;
+    agent.report(&child(&store, "in the end")).await;
+    until(|| said(&store) == "0/1 failed 1, in the end").await;
+    assert!(reactor.log.len() < 25, "reports that wait are one: {:?}", reactor.log.take());
+    assert_eq!(reactor.applied.take().pop().unwrap(), "45");
+    agent.report(&[]).await;
+    until(|| said(&store) == "1/1 failed 0").await;
+    world.stop().await;
+}
+
+/// H04: nobody was told of an agent that did not come back, and what was pending there stayed so.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_lost_is_news() {
+    let (store, net) = serve();
+    let reactor = Listening::default();
+    let world = World::new(&store, reactor.controller()).await;
+    put(&store, "web", &[], "first").await;
+    world.settled().await;
+    let mut agent = Agent::connect(&net, "switch-1").await;
+    agent.read(&store).await;
+    agent.report(&[]).await;
+    until(|| reactor.log.len() > 0).await;
+    reactor.log.take();
+    drop(agent);
+    until(|| reactor.log.len() > 0).await;
+    assert_eq!(reactor.log.take(), ["0/0 failed 0, lost"]);
+    let mut agent = Agent::connect(&net, "switch-1").await;
+    agent.read(&store).await;
+    agent.report(&[]).await;
+    until(|| said(&store) == "1/1 failed 0").await;
+    world.stop().await;
+}
+
+/// H01, H04: a reactor that failed to take a report was called with the object instead, and never heard the report.
+#[tokio::test(start_paused = true)]
+async fn a_report_that_was_not_taken_is_told_again() {
+    let (store, net) = serve();
+    let reactor = Listening::default();
+    let world = World::new(&store, reactor.controller()).await;
+    put(&store, "web", &[], "first").await;
+    world.settled().await;
+    *reactor.failures.lock() = 2;
+    let mut agent = Agent::connect(&net, "switch-1").await;
+    agent.read(&store).await;
+    agent.report(&child(&store, "no")).await;
+    until(|| reactor.log.len() == 1).await;
+    world.settled().await;
+    assert_eq!(ready(&store, &key::<Policy>("web")), ("Failed".into(), "not now".into()));
+    until(|| reactor.log.len() == 3).await;
+    world.settled().await;
+    let expected = ["not now: 0/1 failed 1, no", "not now: 0/1 failed 1, no", "0/1 failed 1, no"];
+    assert_eq!(reactor.log.take(), expected);
+    assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
+    assert_eq!(ready(&store, &key::<Policy>("web")).0, "Reconciled");
+    world.stop().await;
+}

@@ -1,0 +1,16 @@
+//! The kit as a whole: real stores, real reactors, paused time, no sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+mod agents;
+mod faulty;
+mod ordering;
+mod panicking;
+mod parts;
+mod publishing;
+mod references;
+mod retrying;
+mod status;
+mod steering;
+mod stopping;
+mod world;
