@@ -20,6 +20,8 @@ pub struct State {
     pub(crate) epoch: Epoch,
     /// Every kind is complete from the beginning.
     pub(crate) assume_complete: bool,
+    /// Nothing that was ever acknowledged is missing, because it is on disk.
+    pub(crate) durable: bool,
     /// Rises with everything that readers could notice, also where no revision is made.
     pub(crate) version: u64,
     pub(crate) head: Revision,
@@ -58,6 +60,7 @@ impl State {
         Self {
             epoch,
             assume_complete,
+            durable: false,
             version: 0,
             head: Revision::ZERO,
             horizon: Revision::ZERO,
@@ -112,10 +115,13 @@ impl State {
 
     /// Whether all publishers of that kind have finished a sync in this epoch. Kinds of nimbus itself are notes that
     /// controllers keep, one by one, and that nobody ever syncs.
+    ///
+    /// Of a kind that is written one by one, and that nobody syncs, a durable collection misses nothing either.
     pub fn is_complete(&self, kind: &Kind) -> bool {
+        let unsynced = |kind: &KindState| self.durable && kind.publishers.is_empty();
         self.assume_complete
             || kind.as_str().starts_with(OWN_KINDS)
-            || self.kinds.get(kind).is_some_and(|kind| kind.is_complete())
+            || self.kinds.get(kind).is_some_and(|kind| kind.is_complete() || unsynced(kind))
     }
 
     /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and what the

@@ -39,7 +39,8 @@ pub(crate) fn open(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc
         Err(error) => Err(error.into()),
         Ok(found) => read(disk, path, found, config.assume_complete, &mut writer, &lock),
     };
-    let (file, state) = opened.map_err(failed)?;
+    let (file, mut state) = opened.map_err(failed)?;
+    state.durable = true;
     writer.queue = Some(Queue::default());
     let core = Arc::new(Core::new(state, writer));
     let committer = Committer::start(path, core.clone(), file, lock).map_err(|error| failed(error.into()))?;

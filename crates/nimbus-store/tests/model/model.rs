@@ -53,6 +53,7 @@ pub(crate) struct Model {
     /// States in the order of their revisions; a revision that is not here is that of the state before it.
     pub(crate) history: Vec<(u64, State)>,
     pub(crate) assume_complete: bool,
+    pub(crate) durable: bool,
     pub(crate) trimmed: u64,
     fences: BTreeMap<PublisherId, u64>,
     pub(crate) open: BTreeMap<PublisherId, OpenSync>,
@@ -262,10 +263,11 @@ impl FilterSpec {
 // === impl Model ===
 
 impl Model {
-    pub(crate) fn new(assume_complete: bool) -> Self {
+    pub(crate) fn new(assume_complete: bool, durable: bool) -> Self {
         Self {
             history: vec![(0, State::new())],
             assume_complete,
+            durable,
             trimmed: 0,
             fences: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -299,20 +301,19 @@ impl Model {
         if self.assume_complete {
             return true;
         }
+        let written = self.history.iter().flat_map(|(_, state)| state.keys().map(|key| key.kind().clone()));
+        let written: BTreeSet<Kind> = written.collect();
         let known: BTreeSet<Kind> = match &scope.kinds {
             Some(kinds) => kinds.clone(),
-            None => {
-                let written = self.history.iter().flat_map(|(_, state)| state.keys().map(|key| key.kind().clone()));
-                self.announced.keys().cloned().chain(written).collect()
-            }
+            None => self.announced.keys().cloned().chain(written.iter().cloned()).collect(),
+        };
+        let complete = |kind: &Kind| match self.announced.get(kind) {
+            Some(all) => all.values().all(|finished| *finished),
+            None => self.durable && written.contains(kind),
         };
         let synced =
             |origin: &Origin| self.announced.get(&origin.kind).and_then(|all| all.get(&origin.manager)) == Some(&true);
-        (scope.kinds.is_some() || !known.is_empty())
-            && known
-                .iter()
-                .all(|kind| self.announced.get(kind).is_some_and(|all| all.values().all(|finished| *finished)))
-            && origins.iter().all(synced)
+        (scope.kinds.is_some() || !known.is_empty()) && known.iter().all(complete) && origins.iter().all(synced)
     }
 
     pub(crate) fn fence(&self, publisher: &PublisherId) -> u64 {
@@ -439,12 +440,16 @@ impl Model {
             chosen
         });
         let same_life = before.filter(|before| before.uid == uid);
+        let foreign = before.is_some_and(|before| before.manager != txn.publisher) && !step.take_over;
         let generation = match (same_life, draft.generation) {
             (None, given) => given.map_or(1, |given| given.0),
             (Some(before), None) => before.generation + u64::from(before.spec != draft.spec),
-            (Some(before), Some(given)) if given.0 < before.generation => return Err("stale generation"),
+            // Whose it is comes first: no other generation would make it theirs.
+            (Some(before), Some(given)) if given.0 < before.generation => {
+                return Err(if foreign { "foreign" } else { "stale generation" });
+            }
             (Some(before), Some(given)) if given.0 == before.generation && before.spec != draft.spec => {
-                return Err("same generation");
+                return Err(if foreign { "foreign" } else { "same generation" });
             }
             (Some(_), Some(given)) => given.0,
         };
@@ -460,7 +465,6 @@ impl Model {
             let outcome = after.outcome(Effect::Created);
             return Ok((Some(after), outcome));
         };
-        let foreign = before.manager != txn.publisher && !step.take_over;
         let same = {
             let same = Obj { manager: before.manager.clone(), ..after.clone() }.sealed();
             same.full == before.full

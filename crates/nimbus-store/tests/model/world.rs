@@ -609,7 +609,7 @@ fn begin(setup: &Setup, directory: Option<&TempDir>, epoch: u64) -> (Collection,
         None => Collection::new(config),
         Some(directory) => Collection::open(&directory.path().join("collection"), config).unwrap(),
     };
-    (store, Model::new(setup.assume_complete && epoch == 1))
+    (store, Model::new(setup.assume_complete && epoch == 1, directory.is_some()))
 }
 
 fn drain(reader: &mut Reader, store: &Collection, truth: &mut Truth<'_>) {

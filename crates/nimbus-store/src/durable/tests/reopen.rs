@@ -11,7 +11,9 @@ use proptest::{
 
 use crate::{
     collection::{Collection, Config},
-    durable::tests::{Place, agents, config, disk::TestDisk, draft, key, kind, place, publisher, selected, spec},
+    durable::tests::{
+        Place, agents, config, disk::TestDisk, draft, key, kind, open, place, publisher, put, selected, spec, txn,
+    },
     limits::Limits,
     publishers::SyncId,
     txn::{Draft, Op, StatusDraft, Txn},
@@ -234,4 +236,19 @@ fn a_collection_that_is_reopened_is_the_same_to_the_last_tombstone() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
+}
+
+/// A controller that watched objects which people write one by one waited for ever: nobody syncs them.
+#[test]
+fn a_kind_that_nobody_syncs_is_complete_once_it_was_written() {
+    let place = place();
+    let store = open(&place).unwrap();
+    let kind = kind();
+    assert!(!store.state().is_complete(&kind), "it may not have been published yet");
+    store.commit(&txn(vec![put("a", 1)])).unwrap();
+    assert!(store.state().is_complete(&kind));
+    store.begin_sync(&publisher("p"), 0, [kind.clone()].into()).unwrap();
+    assert!(!store.state().is_complete(&kind), "somebody is about to say what there is");
+    drop(store);
+    assert!(!open(&place).unwrap().state().is_complete(&kind));
 }
