@@ -138,6 +138,21 @@ fn a_default_build_needs_no_protoc_and_nothing_heavy() {
     assert!(unwanted.is_empty(), "default members need {unwanted:?}: keep that in a crate outside default-members");
 }
 
+/// A second program among the default members made `cargo run -- serve`, the first command of the README, ask which one
+/// was meant.
+#[test]
+fn cargo_run_knows_which_program_is_meant() {
+    let metadata = cargo(&["metadata", "--frozen", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let defaults: BTreeSet<_> = list(&metadata, "workspace_default_members").iter().map(Value::as_str).collect();
+    let is_default = |package: &&Value| defaults.contains(&package["id"].as_str());
+    let is_program = |target: &&Value| list(target, "kind").iter().any(|kind| kind == "bin");
+    let packages = list(&metadata, "packages").iter().filter(is_default);
+    let programs: Vec<_> = packages.flat_map(|package| list(package, "targets")).filter(is_program).collect();
+    let programs: Vec<_> = programs.into_iter().map(|target| text(target, "name")).collect();
+    assert_eq!(programs, ["nimbus"]);
+}
+
 /// The parts that decide what should be true. A machine that only makes it true has no use for them.
 const CONTROLLER_STACK: [&str; 5] = ["nimbus-store", "nimbus-bus", "ctkit", "nimbus-etcd", "nimbus-kube"];
 
