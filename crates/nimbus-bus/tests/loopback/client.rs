@@ -179,7 +179,7 @@ impl Client {
                 let buckets = BucketSet::from_slice(&begin.buckets).unwrap_or(BucketSet::ALL);
                 session.snapshot = Some((buckets, BTreeSet::new()));
                 // A snapshot may repeat what the client has, but nothing older.
-                session.revisions.values_mut().for_each(|revision| *revision -= 1);
+                session.revisions.values_mut().for_each(|revision| *revision = revision.saturating_sub(1));
             }
             Frame::Batch(batch) => {
                 let committed = batch.revision != 0;
