@@ -6,5 +6,6 @@ mod features;
 mod golden;
 mod layering;
 mod samples;
+mod sources;
 mod tree;
 mod words;

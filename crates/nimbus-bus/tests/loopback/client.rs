@@ -39,6 +39,8 @@ pub(crate) struct Client {
     next_wish: Option<Wish>,
     pub(crate) held: BTreeMap<Key, Held>,
     position: Option<v1::Position>,
+    /// The last one that it had, though a snapshot may have taken it away.
+    newest: Option<v1::Position>,
     /// Events since somebody set it to 0.
     pub(crate) events: usize,
     session: Option<Session>,
@@ -66,6 +68,7 @@ impl Client {
             next_wish: None,
             held: BTreeMap::new(),
             position: None,
+            newest: None,
             events: 0,
             session: None,
             sequence: 0,
@@ -177,6 +180,8 @@ impl Client {
             }
             Frame::SnapshotBegin(begin) => {
                 let buckets = BucketSet::from_slice(&begin.buckets).unwrap_or(BucketSet::ALL);
+                // Until its end, what is held is that of no revision.
+                self.position = None;
                 session.snapshot = Some((buckets, BTreeSet::new()));
                 // A snapshot may repeat what the client has, but nothing older.
                 session.revisions.values_mut().for_each(|revision| *revision = revision.saturating_sub(1));
@@ -245,13 +250,11 @@ impl Client {
         let session = self.session.as_mut().unwrap();
         session.exact = true;
         let position = session.welcome.as_ref().unwrap().position.unwrap();
-        let before = self
-            .position
-            .filter(|before| before.epoch == position.epoch)
-            .map(|before| before.revision);
+        let before = self.newest.filter(|before| before.epoch == position.epoch).map(|before| before.revision);
         assert!(before.is_none_or(|before| before <= revision), "the position went back");
         let scope = self.wish_hash();
         self.position = Some(v1::Position { revision, scope, ..position });
+        self.newest = self.position;
         if let Some(digest) = digest {
             let root: Digest = self.held.values().map(|held| held.digest).collect();
             assert_eq!(root.as_bytes(), digest);
