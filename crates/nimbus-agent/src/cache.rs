@@ -7,12 +7,11 @@
 //! uses the version has. `header` has one record: format, agent, position, and the number and digest of all rows. Every
 //! row and the header carry a checksum of their own, so that what is read is what one commit wrote, or is refused.
 //!
-//! **Invariant:** reading changes nothing. A file is read through an [`overlay`], which keeps redb's repairs in RAM, so
+//! **Invariant:** reading changes nothing. A file is read through an [overlay](nimbus_disk::Overlay), which keeps redb's repairs in RAM, so
 //! that a file that is refused is set aside as it was found, and a full disk does not make an agent forget.
 
 mod aside;
 mod boot;
-mod disk;
 mod error;
 mod flaw;
 mod health;
@@ -22,7 +21,6 @@ mod ledger;
 mod load;
 mod lock;
 mod memory;
-mod overlay;
 mod pending;
 mod record;
 mod shared;

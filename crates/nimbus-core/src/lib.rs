@@ -14,6 +14,7 @@ mod id;
 mod key;
 mod labels;
 mod object;
+mod panic;
 mod revision;
 mod selector;
 
@@ -28,5 +29,6 @@ pub use id::{AgentId, Invalid, PublisherId, Uid, check_name, is_name};
 pub use key::{Kind, ObjectKey, Reference};
 pub use labels::Labels;
 pub use object::{Meta, Object, ObjectError, Spec};
+pub use panic::panic_message;
 pub use revision::{Epoch, Generation, Position, Revision, ScopeHash};
 pub use selector::{Requirement, Selector, Term};

@@ -6,12 +6,13 @@ use std::{fmt, ops::Bound, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{Epoch, Revision};
+use nimbus_disk::{Disk, RealDisk};
 use parking_lot::MutexGuard;
 
 use crate::{
     core::Core,
     cursor::Cursor,
-    durable::{self, Committer, Disk, Lost, OpenError, RealDisk},
+    durable::{self, Committer, Lost, OpenError},
     feed::Feeds,
     filter::{Fields, NoFields},
     interest::{Interest, Signal},

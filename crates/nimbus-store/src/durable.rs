@@ -7,11 +7,10 @@
 //! Views of filters are not written down. They are built again when somebody reads through them, and begin at the head:
 //! who resumes through a filter from further back is asked for its digest.
 //!
-//! **Invariant:** reading changes nothing. A file is read through an [`overlay`], which keeps redb's repairs in memory, so
+//! **Invariant:** reading changes nothing. A file is read through an [overlay](nimbus_disk::Overlay), which keeps redb's repairs in memory, so
 //! that a file that is refused stays as it was found, and is refused the next time, too.
 
 mod committer;
-mod disk;
 mod error;
 mod file;
 mod flaw;
@@ -20,7 +19,6 @@ mod load;
 mod lock;
 mod meta;
 mod open;
-mod overlay;
 mod row;
 mod table;
 
@@ -28,6 +26,5 @@ mod table;
 mod tests;
 
 pub(crate) use committer::Committer;
-pub(crate) use disk::{Disk, RealDisk};
 pub use error::{Lost, OpenError};
 pub(crate) use open::open;

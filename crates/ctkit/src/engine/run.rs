@@ -1,14 +1,13 @@
 //! Runs reactions: side by side, each alone with its panics and its deadline.
 
 use std::{
-    any::Any,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     task::{Context as Poller, Poll},
     time::Duration,
 };
 
-use nimbus_core::{Failure, ObjectKey};
+use nimbus_core::{Failure, ObjectKey, panic_message};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -113,7 +112,7 @@ pub(crate) async fn caught<T>(
 ) -> Result<T, Failure> {
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| look.as_mut().poll(cx))) {
         Ok(poll) => poll,
-        Err(panic) => Poll::Ready(Err(Failure::new(words(&*panic)).with_code("PANIC"))),
+        Err(panic) => Poll::Ready(Err(Failure::new(panic_message(&*panic).to_owned()).with_code("PANIC"))),
     })
     .await
 }
@@ -122,14 +121,8 @@ pub(crate) async fn caught<T>(
 fn poll(reaction: &mut Reaction, cx: &mut Poller<'_>) -> Poll<Ending> {
     match catch_unwind(AssertUnwindSafe(|| reaction.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ending::Returned),
-        Err(panic) => Poll::Ready(Ending::Panicked(words(&*panic))),
+        Err(panic) => Poll::Ready(Ending::Panicked(panic_message(&*panic).to_owned())),
     }
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a value that is no text".to_owned())
 }
 
 fn too_long(deadline: Duration) -> Failure {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::cache::store::sibling;
+use nimbus_disk::beside;
 
 /// Enough to see whether the same happens again and again; each may be as large as the memory.
 const KEPT: usize = 3;
@@ -26,17 +26,17 @@ impl Aside {
     pub(crate) fn set(path: &Path, reason: String) -> io::Result<Self> {
         let earlier = Self::earlier(path)?;
         let number = earlier.last().map_or(1, |last| last + 1);
-        let to = sibling(path, &format!(".bad-{number}"));
+        let to = beside(path, &format!(".bad-{number}"));
         fs::rename(path, &to)?;
         for number in &earlier[..(earlier.len() + 1).saturating_sub(KEPT)] {
-            fs::remove_file(sibling(path, &format!(".bad-{number}")))?;
+            fs::remove_file(beside(path, &format!(".bad-{number}")))?;
         }
         Ok(Self { path: to, reason })
     }
 
     /// The numbers of the files that were moved before, in order.
     fn earlier(path: &Path) -> io::Result<Vec<u64>> {
-        let prefix = sibling(path, ".bad-");
+        let prefix = beside(path, ".bad-");
         let directory = prefix.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let prefix = prefix.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut numbers = Vec::new();

@@ -9,6 +9,7 @@ use std::{
 };
 
 use nimbus_core::{AgentId, Backoff};
+use nimbus_disk::{Disk, RealDisk, beside};
 use redb::backends::FileBackend;
 use tokio::{sync::watch, time::timeout};
 use tracing::{Instrument as _, warn};
@@ -16,7 +17,6 @@ use tracing::{Instrument as _, warn};
 use crate::cache::{
     aside::Aside,
     boot::BootId,
-    disk::{Disk, RealDisk},
     error::CacheError,
     flaw::Flaw,
     health::{CacheFailure, Health},
@@ -25,7 +25,6 @@ use crate::cache::{
     memory::{Delta, Memory},
     pending::Pending,
     shared::Shared,
-    store::sibling,
     worker::Worker,
     writer::Writer,
 };
@@ -100,7 +99,7 @@ impl Keeper {
         check_place(&path)?;
         let lock = Lock::take(&path)?;
         // Left by a crash.
-        let _ = fs::remove_file(sibling(&path, ".new"));
+        let _ = fs::remove_file(beside(&path, ".new"));
         let (loaded, aside) = load(&path, agent)?;
         let Settings { disk, backoff, boot, wall } = settings;
 

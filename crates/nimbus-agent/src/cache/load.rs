@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use nimbus_core::AgentId;
+use nimbus_disk::Overlay;
 use redb::{ReadableDatabase, ReadableTable, StorageBackend};
 
 use crate::cache::{
@@ -10,7 +11,6 @@ use crate::cache::{
     flaw::Flaw,
     image::Image,
     ledger::Ledger,
-    overlay::Overlay,
     record::{decode_key, decode_row},
     store::{OBJECTS, builder, read_header},
 };

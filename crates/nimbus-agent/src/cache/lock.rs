@@ -6,7 +6,9 @@ use std::{
     path::Path,
 };
 
-use crate::cache::{error::CacheError, store::sibling};
+use nimbus_disk::beside;
+
+use crate::cache::error::CacheError;
 
 /// The right to use a path, and all that is beside it with the same beginning.
 ///
@@ -26,19 +28,19 @@ impl Lock {
     /// # Errors
     /// If another process has it, or the directory cannot be written.
     pub(crate) fn take(path: &Path) -> Result<Self, CacheError> {
-        let beside = sibling(path, ".lock");
-        let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&beside) {
+        let place = beside(path, ".lock");
+        let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&place) {
             Ok(file) => file,
             // What is already there can still be read, under redb's lock.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(Self { file: None }),
-            Err(error) => return Err(CacheError::new(&beside, error)),
+            Err(error) => return Err(CacheError::new(&place, error)),
         };
         match file.try_lock() {
             Ok(()) => Ok(Self { file: Some(file) }),
             Err(TryLockError::WouldBlock) => Err(CacheError::Busy(path.to_owned())),
             // Some network file systems have no locks, and redb goes on without them, too.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(Self { file: None }),
-            Err(TryLockError::Error(error)) => Err(CacheError::new(&beside, error)),
+            Err(TryLockError::Error(error)) => Err(CacheError::new(&place, error)),
         }
     }
 }

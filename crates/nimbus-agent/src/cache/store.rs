@@ -3,16 +3,16 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    path::{Path, PathBuf},
+    path::Path,
     time::SystemTime,
 };
 
 use nimbus_core::{AgentId, Digest, ObjectKey};
+use nimbus_disk::{Disk, beside};
 use redb::{Builder, Database, ReadTransaction, ReadableDatabase, TableDefinition, TableError, backends::FileBackend};
 
 use crate::cache::{
     boot::BootId,
-    disk::Disk,
     flaw::Flaw,
     ledger::Ledger,
     pending::Batch,
@@ -49,13 +49,6 @@ pub(crate) fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE);
     builder
-}
-
-/// The path beside `path` with `suffix` after its name.
-pub(crate) fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 /// Reads the header, which must be of this agent.
@@ -99,7 +92,7 @@ impl Store {
         everything: &Batch,
         stamp: Stamp<'_>,
     ) -> Result<(Self, Ledger), Flaw> {
-        let beside = sibling(path, ".new");
+        let beside = beside(path, ".new");
         let create = || {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(true);

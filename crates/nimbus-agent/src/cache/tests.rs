@@ -6,7 +6,6 @@ mod damage;
 mod failure;
 mod faults;
 mod opening;
-mod overlay;
 mod saving;
 
 use std::{
@@ -18,6 +17,7 @@ use std::{
 
 use nimbus_client::Item;
 use nimbus_core::{AgentId, Backoff, Digest, Epoch, LeafHasher, ObjectKey, Position, Revision, ScopeHash};
+use nimbus_disk::{Disk, RealDisk};
 use nimbus_wire::v1;
 use prost_types::Any;
 use tempfile::TempDir;
@@ -25,7 +25,6 @@ use tempfile::TempDir;
 use crate::cache::{
     aside::Aside,
     boot::BootId,
-    disk::{Disk, RealDisk},
     keeper::{Keeper, Settings},
     memory::{Delta, Memory},
 };

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use nimbus_core::Backoff;
+use nimbus_disk::Disk;
 use tokio::{task::spawn_blocking, time::Instant};
 use tracing::{debug, info, warn};
 
-use crate::cache::{disk::Disk, flaw::Flaw, shared::Shared, writer::Writer};
+use crate::cache::{flaw::Flaw, shared::Shared, writer::Writer};
 
 /// The task that writes: whatever is saved while one commit is on its way is in the next one.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use std::{
 };
 
 use nimbus_core::AgentId;
+use nimbus_disk::Disk;
 use tracing::warn;
 
 use crate::cache::{
     boot::BootId,
-    disk::Disk,
     flaw::Flaw,
     ledger::Ledger,
     lock::Lock,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use nimbus_core::{AgentId, Failure, ObjectKey};
+use nimbus_core::{AgentId, Failure, ObjectKey, panic_message};
 use tokio::{
     task::{self, JoinError, JoinSet},
     time::{Instant, timeout},
@@ -187,11 +187,7 @@ async fn perform(handler: Arc<dyn Erased>, agent: AgentId, work: Work) -> Outcom
 
 fn ended(error: JoinError) -> Outcome {
     let Ok(panic) = error.try_into_panic() else { return Outcome::Dropped };
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    Outcome::Panicked(
-        text.or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "panicked".to_owned()),
-    )
+    Outcome::Panicked(panic_message(&*panic).to_owned())
 }
 
 fn label(outcome: &Outcome) -> &'static str {

@@ -7,14 +7,13 @@ use std::{
     path::Path,
 };
 
+use nimbus_disk::{Disk, beside};
 use redb::{Builder, Database, ReadableDatabase, StorageBackend, WriteTransaction, backends::FileBackend};
 
 use crate::{
     durable::{
-        disk::Disk,
         flaw::Flaw,
         ledger::{Ledger, Total},
-        lock::sibling,
         meta::Meta,
         row::{encode_key, encode_kind, encode_object, encode_slot, encode_tombstone},
         table::{META, META_KEY, Table, claimed, seal},
@@ -69,7 +68,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 impl StoreFile {
     /// Makes a file for a collection that is empty. It has its name when it is complete.
     pub(crate) fn create(disk: &impl Disk, path: &Path, state: &State) -> Result<Self, Flaw> {
-        let beside = sibling(path, ".new");
+        let beside = beside(path, ".new");
         let create = || {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(true);

@@ -1,10 +1,11 @@
 //! What can be wrong with the file.
 
 use std::{
-    any::Any,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
 };
+
+use nimbus_core::panic_message;
 
 /// What can be wrong with the file.
 #[derive(Debug, thiserror::Error)]
@@ -32,19 +33,12 @@ pub(crate) enum Flaw {
     Content(String),
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
-        .to_owned()
-}
-
 // === impl Flaw ===
 
 impl Flaw {
     /// Does something with a file that may be damaged, which may make redb panic.
     pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, Self>) -> Result<T, Self> {
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Self::Panic(message_of(&*panic))))
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Self::Panic(panic_message(&*panic).to_owned())))
     }
 }
 

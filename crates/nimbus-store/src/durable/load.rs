@@ -4,6 +4,7 @@ use std::{str, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{Kind, PublisherId};
+use nimbus_disk::Overlay;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, TableError};
 
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
         flaw::Flaw,
         ledger::Ledger,
         meta::Meta,
-        overlay::Overlay,
         row::{decode_key, decode_kind, decode_object, decode_slot, decode_tombstone},
         table::{META, META_KEY, Table, display_key, unseal},
     },

@@ -3,10 +3,11 @@
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use nimbus_core::{Digest, Epoch, LeafHasher};
+use nimbus_disk::beside;
 
 use crate::durable::flaw::Flaw;
 
@@ -40,13 +41,6 @@ fn encode_note(epoch: Epoch, commit: u64) -> [u8; NOTE] {
     note
 }
 
-/// The path beside `path` with `suffix` after its name.
-pub(crate) fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
 // === impl Lock ===
 
 impl Lock {
@@ -60,7 +54,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            .open(sibling(path, ".lock"))?;
+            .open(beside(path, ".lock"))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { file: Some(file) }),
             Err(TryLockError::WouldBlock) => Err(Flaw::Busy),

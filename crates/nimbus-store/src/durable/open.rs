@@ -2,20 +2,13 @@
 
 use std::{fs, io, path::Path, sync::Arc};
 
+use nimbus_disk::{Disk, beside};
 use redb::backends::FileBackend;
 
 use crate::{
     collection::Config,
     core::Core,
-    durable::{
-        committer::Committer,
-        disk::Disk,
-        error::OpenError,
-        file::StoreFile,
-        flaw::Flaw,
-        load::Loaded,
-        lock::{Lock, sibling},
-    },
+    durable::{committer::Committer, error::OpenError, file::StoreFile, flaw::Flaw, load::Loaded, lock::Lock},
     queue::Queue,
     state::State,
     writer::Writer,
@@ -58,7 +51,7 @@ fn read(
     let backend = FileBackend::new(found).map_err(redb::Error::from)?;
     let Loaded { meta, ledger, state } = Loaded::from_file(backend, assume_complete, writer)?;
     if let Some(noted) = lock.noted(state.epoch).filter(|noted| *noted > meta.commit) {
-        let (found, lock) = (meta.commit, sibling(path, ".lock"));
+        let (found, lock) = (meta.commit, beside(path, ".lock"));
         let what = format!(
             "it ends with commit {found}, but commit {noted} was acknowledged: the pages of the last one are damaged, or \
              it is an old copy (if you want to lose what is missing, remove {})",

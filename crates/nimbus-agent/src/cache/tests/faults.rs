@@ -11,7 +11,7 @@ use std::{
 
 use redb::{BackendError, StorageBackend, backends::FileBackend};
 
-use crate::cache::disk::Disk;
+use nimbus_disk::Disk;
 
 /// A disk that fails on demand. All of its files fail together.
 #[derive(Debug, Clone, Default)]

@@ -3,10 +3,10 @@
 use std::{fs, path::Path, slice, sync::Arc};
 
 use nimbus_client::Item;
+use nimbus_disk::RealDisk;
 use proptest::{prelude::*, test_runner::TestCaseError};
 
 use crate::cache::{
-    disk::RealDisk,
     image::Image,
     keeper::Keeper,
     memory::{Delta, Memory},

@@ -4,12 +4,12 @@ use std::fs;
 
 use bytes::Bytes;
 use nimbus_core::{Audience, Revision};
+use nimbus_disk::beside;
 use parking_lot::Mutex;
 
 use crate::{
     durable::{
         error::OpenError,
-        lock::sibling,
         tests::{Place, agents, contents, delete, draft, open, place, publisher, put, selected, txn},
     },
     txn::Op,
@@ -62,7 +62,7 @@ fn sample(end: End) -> Sample {
     drop(store);
     let bytes = if end == End::Killed { killed } else { fs::read(&place.path).unwrap() };
     fs::write(&place.path, &bytes).unwrap();
-    let note = fs::read(sibling(&place.path, ".lock")).unwrap();
+    let note = fs::read(beside(&place.path, ".lock")).unwrap();
     let everything = everything(&place).unwrap();
     Sample { bytes, note, everything }
 }
@@ -71,7 +71,7 @@ impl Sample {
     /// Opens a damaged copy. Says whether it was refused.
     fn check(&self, place: &Place, bytes: &[u8], what: &str) -> bool {
         fs::write(&place.path, bytes).unwrap();
-        fs::write(sibling(&place.path, ".lock"), &self.note).unwrap();
+        fs::write(beside(&place.path, ".lock"), &self.note).unwrap();
         match everything(place) {
             Ok(everything) => {
                 assert!(everything == self.everything, "{what}: something else is there");
@@ -130,7 +130,7 @@ fn an_old_copy_is_refused_until_somebody_says_that_it_may_be_used() {
     fs::write(&place.path, &old).unwrap();
     let error = open(&place).unwrap_err();
     assert!(error.to_string().contains("commit 3 was acknowledged"), "{error}");
-    fs::remove_file(sibling(&place.path, ".lock")).unwrap();
+    fs::remove_file(beside(&place.path, ".lock")).unwrap();
     assert_eq!(open(&place).unwrap().state().head(), Revision(1));
 }
 

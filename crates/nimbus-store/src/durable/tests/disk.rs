@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use redb::{BackendError, StorageBackend, backends::FileBackend};
 
-use crate::durable::disk::Disk;
+use nimbus_disk::Disk;
 
 /// A disk that keeps what is synced, and fails or dies when it is told to. All clones are the same.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,7 @@ use std::{fs, io};
 
 use bytes::Bytes;
 use nimbus_core::{Epoch, Revision};
+use nimbus_disk::beside;
 use redb::ReadableTable as _;
 
 use crate::{
@@ -11,7 +12,6 @@ use crate::{
     durable::{
         error::OpenError,
         file::open_database,
-        lock::sibling,
         meta::{FORMAT, Meta},
         table::{META, META_KEY, Table},
         tests::{Place, config, contents, open, place, put, txn},
@@ -68,7 +68,7 @@ fn a_file_is_used_by_one_collection_at_a_time() {
     drop(store);
     let store = open(&place).unwrap();
     // Somebody who comes by another name finds redb's own lock.
-    let other = Place { path: sibling(&place.path, ".link"), directory: tempfile::tempdir().unwrap() };
+    let other = Place { path: beside(&place.path, ".link"), directory: tempfile::tempdir().unwrap() };
     fs::hard_link(&place.path, &other.path).unwrap();
     assert!(matches!(refusal(&other), OpenError::Locked { .. }));
     drop(store);
@@ -162,8 +162,8 @@ fn a_path_that_cannot_be_is_named() {
 #[test]
 fn a_file_that_was_never_finished_is_begun_again() {
     let place = place();
-    fs::write(sibling(&place.path, ".new"), vec![1; 5000]).unwrap();
+    fs::write(beside(&place.path, ".new"), vec![1; 5000]).unwrap();
     drop(open(&place).unwrap());
     open(&place).unwrap();
-    assert!(!sibling(&place.path, ".new").exists());
+    assert!(!beside(&place.path, ".new").exists());
 }

@@ -5,10 +5,7 @@ use std::fs::{self, OpenOptions};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use redb::{StorageBackend, backends::FileBackend};
 
-use crate::cache::{
-    overlay::Overlay,
-    tests::{Place, place},
-};
+use crate::Overlay;
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -30,7 +27,8 @@ fn any_op() -> impl Strategy<Value = Op> {
 proptest! {
     #[test]
     fn an_overlay_reads_like_a_file_that_was_written(len in 0..13_000_usize, ops in proptest::collection::vec(any_op(), 1..40)) {
-        let Place { directory: _directory, path } = place();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
         let before: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
         fs::write(&path, &before).unwrap();
         let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();

@@ -14,7 +14,7 @@ const BLOCK: usize = 4096;
 
 /// A file as it was found, and in RAM what was written since. Locks are those of the file.
 #[derive(Debug)]
-pub(crate) struct Overlay<F> {
+pub struct Overlay<F> {
     file: F,
     written: Mutex<Written>,
 }
@@ -49,7 +49,11 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<us
 // === impl Overlay ===
 
 impl<F: StorageBackend> Overlay<F> {
-    pub(crate) fn new(file: F) -> io::Result<Self> {
+    /// Shows a file, and keeps what is written.
+    ///
+    /// # Errors
+    /// If the length of the file cannot be told.
+    pub fn new(file: F) -> io::Result<Self> {
         let len = file.len()?;
         Ok(Self { file, written: Mutex::new(Written { len, shown: len, blocks: BTreeMap::new() }) })
     }

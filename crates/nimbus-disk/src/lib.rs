@@ -1,0 +1,11 @@
+//! What everything that keeps a redb file needs, on machines and on the bus alike.
+
+mod beside;
+mod disk;
+mod overlay;
+#[cfg(test)]
+mod tests;
+
+pub use beside::beside;
+pub use disk::{Disk, RealDisk};
+pub use overlay::Overlay;
