@@ -16,7 +16,7 @@ use nimbus_wire::v1::{
     bus_client::BusClient, fleet_client::FleetClient, leases_client::LeasesClient, publisher_client::PublisherClient,
 };
 use rand::{SeedableRng as _, rngs::SmallRng};
-use tokio::sync::{Mutex, RwLock};
+use tokio::sync::{Mutex, RwLock, watch};
 use tonic::{Request, Response, Status, metadata::MetadataValue};
 
 /// How to reach a daemon, and the connection for calls.
@@ -31,6 +31,8 @@ pub(crate) struct Link {
     turn: AtomicUsize,
     /// The connection for calls. Held while it is being opened: others wait for the same one.
     line: Mutex<Option<Line>>,
+    /// Counts the connections for calls: whoever waits to try again is told that the daemon is back.
+    lines: watch::Sender<u64>,
     /// Calls that write share it; the beginning of a sync has it alone.
     pub(crate) gate: RwLock<()>,
 }
@@ -69,6 +71,7 @@ impl Link {
             seed: AtomicU64::new(seed),
             turn: AtomicUsize::new(0),
             line: Mutex::new(None),
+            lines: watch::Sender::new(0),
             gate: RwLock::new(()),
         }
     }
@@ -129,7 +132,13 @@ impl Link {
         }
         let new = self.dial().await?;
         *line = Some(new.clone());
+        self.lines.send_modify(|lines| *lines += 1);
         Ok(new)
+    }
+
+    /// Changes when somebody has got through to the daemon.
+    pub(crate) fn lines(&self) -> watch::Receiver<u64> {
+        self.lines.subscribe()
     }
 
     /// Opens a connection to the first endpoint that answers.

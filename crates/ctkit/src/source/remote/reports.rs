@@ -1,6 +1,6 @@
 //! What agents report, as it changes; comes back by itself.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, future::pending, sync::Arc};
 
 use nimbus_client::{Advice, advise};
 use nimbus_core::{Epoch, Kind};
@@ -33,7 +33,9 @@ impl Reports {
     /// Goes on until nobody wants to know any more.
     pub(crate) async fn run(self, events: Sender<TargetEvent>) {
         let (mut rng, mut news, mut attempts) = (self.link.rng(), News::default(), 0);
+        let mut lines = self.link.lines();
         loop {
+            lines.mark_unchanged();
             let status = match self.open().await {
                 Ok((epoch, stream)) => match follow(epoch, stream, &events, &mut news, &mut attempts).await {
                     Some(status) => status,
@@ -54,7 +56,17 @@ impl Reports {
                 (true, _) => tracing::info!(reason, wait_ms, "no reports"),
                 (false, _) => tracing::debug!(reason, wait_ms, "still no reports"),
             }
-            tokio::time::sleep(wait).await;
+            // Calls that got through may have reached another bus, and this is where one learns of that.
+            let back = async {
+                match advice {
+                    Advice::Backoff => drop(lines.changed().await),
+                    _ => pending().await,
+                }
+            };
+            tokio::select! {
+                () = back => {}
+                () = tokio::time::sleep(wait) => {}
+            }
         }
     }
 
