@@ -1,0 +1,115 @@
+//! A source that has something to list and then nothing to say.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ctkit::{Acquired, CommitError, Event, Guard, Held, Leases, Record, Source, WatchError};
+use nimbus_core::{
+    Annotations, Audience, Epoch, Finalizers, Generation, Kind, Labels, ObjectKey, Position, PublisherId, Revision,
+    ScopeHash, Spec as _, Uid,
+};
+use nimbus_store::{Committed, Content, Slot, Txn};
+use prost::Message as _;
+use tokio_stream::{Stream, StreamExt as _};
+
+use crate::resource::WorkloadMessage;
+
+/// Lists objects, each made when it is asked for. Takes statuses, counts them and forgets them.
+pub(crate) struct Workloads {
+    objects: u64,
+    payload: u32,
+    writes: Arc<AtomicU64>,
+}
+
+/// Objects in one part of the list: what a page of an API server has.
+const PAGE: u64 = 500;
+
+/// Revisions of the objects begin after this.
+const BEFORE: u64 = 1_000_000;
+
+// === impl Workloads ===
+
+impl Workloads {
+    pub(crate) fn new(objects: u64, payload: u32) -> Self {
+        Self { objects, payload, writes: Arc::default() }
+    }
+
+    /// How many writes it has taken.
+    pub(crate) fn writes(&self) -> Arc<AtomicU64> {
+        self.writes.clone()
+    }
+}
+
+impl Source for Workloads {
+    fn watch(
+        &self,
+        kind: &Kind,
+        _from: Option<Position>,
+    ) -> impl Stream<Item = Result<Event, WatchError>> + Send + 'static {
+        let objects = if *kind == WorkloadMessage::kind() { self.objects } else { 0 };
+        let payload = self.payload;
+        let (kind, manager) = (kind.clone(), PublisherId::new("user").expect("it is a name"));
+        let page = move |first: u64| {
+            let numbers = first..objects.min(first + PAGE);
+            Event::Listing(numbers.map(|number| record(&kind, &manager, number, payload)).collect())
+        };
+        let pages = (0..objects).step_by(PAGE as usize).map(page);
+        let position = Position { epoch: Epoch(1), revision: Revision(BEFORE + objects), scope: ScopeHash(0) };
+        let events = pages.chain(std::iter::once(Event::Listed(position))).map(Ok);
+        tokio_stream::iter(events).chain(tokio_stream::pending())
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
+        let before = self.writes.fetch_add(txn.steps.len() as u64, Ordering::Relaxed);
+        Ok(Committed { revision: Revision(BEFORE + self.objects + before + 1), outcomes: Vec::new() })
+    }
+}
+
+/// There is one instance only, and it never asks.
+impl Leases for Workloads {
+    async fn acquire(&self, _name: &str, _holder: &str, _ttl: Duration) -> Result<Acquired, CommitError> {
+        Err(CommitError::Unavailable("there are no leases here".to_owned()))
+    }
+
+    async fn renew(&self, _held: &[Guard]) -> Result<Vec<Arc<str>>, CommitError> {
+        Ok(Vec::new())
+    }
+
+    async fn release(&self, _held: &[Guard]) -> Result<(), CommitError> {
+        Ok(())
+    }
+
+    async fn list(&self, _prefix: &str) -> Result<Vec<Held>, CommitError> {
+        Ok(Vec::new())
+    }
+}
+
+/// The n-th object, with what the other side has in it.
+fn record(kind: &Kind, manager: &PublisherId, number: u64, payload: u32) -> Arc<Record> {
+    let message = WorkloadMessage::new(number, payload);
+    let labels = BTreeMap::from([("zone".to_owned(), message.zone.clone())]);
+    let content = Content {
+        key: ObjectKey::new(kind.clone(), "default", &format!("workload-{number:07}")).expect("it is a name"),
+        uid: Uid::new(&format!("00000000-0000-4000-8000-{number:012x}")).expect("it is a name"),
+        generation: Generation(1),
+        labels: Labels::new(&labels).expect("they are labels"),
+        refs: Arc::default(),
+        owner: None,
+        manager: manager.clone(),
+        annotations: Annotations::default(),
+        finalizers: Finalizers::default(),
+        deleting: false,
+        audience: Audience::Everyone,
+        spec: message.pack().encode_to_vec().into(),
+        status: Bytes::new(),
+        observed: Generation(0),
+    };
+    Arc::new(Record::new(content, Slot { revision: Revision(BEFORE + number), seq: 0 }))
+}

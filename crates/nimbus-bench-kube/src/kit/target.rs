@@ -1,0 +1,200 @@
+//! Where the children go: a stand-in for the bus, in this process.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use ctkit::{CommitError, Guard, OpenSync, Record, Target, TargetEvent};
+use nimbus_core::{Epoch, Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, Slot, SyncSummary, Txn};
+use nimbus_wire::v1;
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+use tokio_stream::{Stream, StreamExt as _};
+
+/// Knows when all children are there.
+pub(crate) struct Progress {
+    missing: AtomicU64,
+    last: OnceLock<Instant>,
+    complete: Notify,
+}
+
+/// A target that says what was created.
+pub(crate) struct Counted<T> {
+    target: T,
+    progress: Arc<Progress>,
+}
+
+/// Takes children, encoded as they would travel, into a map by name.
+#[derive(Clone, Default)]
+pub(crate) struct Map {
+    children: Arc<Mutex<HashMap<String, Bytes>>>,
+}
+
+/// A sync with nothing to sweep.
+pub(crate) struct NoSweep;
+
+// === impl Progress ===
+
+impl Progress {
+    /// Expects so many children.
+    pub(crate) fn new(children: u64) -> Self {
+        Self { missing: AtomicU64::new(children), last: OnceLock::new(), complete: Notify::new() }
+    }
+
+    /// Resolves with the time at which the last child was published.
+    pub(crate) async fn complete(&self) -> Instant {
+        loop {
+            if let Some(last) = self.last.get() {
+                return *last;
+            }
+            self.complete.notified().await;
+        }
+    }
+
+    fn created(&self, children: u64) {
+        if children > 0 && self.missing.fetch_sub(children, Ordering::AcqRel) == children {
+            self.last.get_or_init(Instant::now);
+            self.complete.notify_one();
+        }
+    }
+}
+
+// === impl Counted ===
+
+impl<T> Counted<T> {
+    pub(crate) fn new(target: T, progress: Arc<Progress>) -> Self {
+        Self { target, progress }
+    }
+}
+
+impl<T: Target> Target for Counted<T> {
+    type Sync = T::Sync;
+
+    async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
+        let committed = self.target.commit(txn).await?;
+        let created = committed.outcomes.iter().filter(|outcome| outcome.effect == Effect::Created).count();
+        self.progress.created(created as u64);
+        Ok(committed)
+    }
+
+    fn begin_sync(
+        &self,
+        publisher: PublisherId,
+        fence: u64,
+        kinds: BTreeSet<Kind>,
+        leases: Vec<Guard>,
+    ) -> impl Future<Output = Result<T::Sync, CommitError>> + Send {
+        self.target.begin_sync(publisher, fence, kinds, leases)
+    }
+
+    fn published(
+        &self,
+        publisher: &PublisherId,
+        kinds: &BTreeSet<Kind>,
+    ) -> impl Future<Output = Result<Vec<Arc<Record>>, CommitError>> + Send {
+        self.target.published(publisher, kinds)
+    }
+
+    fn propagation(&self, key: &ObjectKey) -> impl Future<Output = Result<v1::Propagation, CommitError>> + Send {
+        self.target.propagation(key)
+    }
+
+    fn reports(&self, kinds: &BTreeSet<Kind>) -> impl Stream<Item = TargetEvent> + Send + 'static {
+        self.target.reports(kinds)
+    }
+}
+
+// === impl Map ===
+
+impl Map {
+    pub(crate) fn len(&self) -> usize {
+        self.children.lock().len()
+    }
+}
+
+impl Target for Map {
+    type Sync = NoSweep;
+
+    async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
+        let revision = Revision(1);
+        let mut outcomes = Vec::with_capacity(txn.steps.len());
+        let mut children = self.children.lock();
+        for step in txn.steps {
+            let Op::Upsert(draft) = step.op else {
+                return Err(CommitError::Invalid { key: None, message: "children are published only".to_owned() });
+            };
+            let encoded = encode(&draft, &txn.publisher, revision);
+            let before = children.insert(draft.key.name().to_owned(), encoded);
+            let effect = if before.is_some() { Effect::Updated } else { Effect::Created };
+            let generation = draft.generation.unwrap_or_default();
+            outcomes.push(Outcome { effect, uid: draft.uid, generation, revision });
+        }
+        Ok(Committed { revision, outcomes })
+    }
+
+    async fn begin_sync(
+        &self,
+        _publisher: PublisherId,
+        _fence: u64,
+        _kinds: BTreeSet<Kind>,
+        _leases: Vec<Guard>,
+    ) -> Result<NoSweep, CommitError> {
+        Ok(NoSweep)
+    }
+
+    async fn published(
+        &self,
+        _publisher: &PublisherId,
+        _kinds: &BTreeSet<Kind>,
+    ) -> Result<Vec<Arc<Record>>, CommitError> {
+        Ok(Vec::new())
+    }
+
+    async fn propagation(&self, _key: &ObjectKey) -> Result<v1::Propagation, CommitError> {
+        Ok(v1::Propagation::default())
+    }
+
+    fn reports(&self, _kinds: &BTreeSet<Kind>) -> impl Stream<Item = TargetEvent> + Send + 'static {
+        tokio_stream::iter([TargetEvent::Connected(Epoch(1)), TargetEvent::CaughtUp]).chain(tokio_stream::pending())
+    }
+}
+
+// === impl NoSweep ===
+
+impl OpenSync for NoSweep {
+    async fn keep(&mut self, _records: Vec<Arc<Record>>) -> Result<(), CommitError> {
+        Ok(())
+    }
+
+    async fn end(self) -> Result<(Revision, SyncSummary), CommitError> {
+        Ok((Revision(1), SyncSummary::default()))
+    }
+}
+
+/// The child as it would travel.
+fn encode(draft: &Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
+    let draft = draft.clone();
+    let content = Content {
+        key: draft.key,
+        uid: draft.uid.expect("names of derived objects come with a uid"),
+        generation: draft.generation.unwrap_or_default(),
+        labels: draft.labels,
+        refs: draft.refs,
+        owner: draft.owner,
+        manager: publisher.clone(),
+        annotations: draft.annotations,
+        finalizers: Finalizers::default(),
+        deleting: false,
+        audience: draft.audience,
+        spec: draft.spec,
+        status: Bytes::new(),
+        observed: Generation(0),
+    };
+    Record::new(content, Slot { revision, seq: 0 }).encoded(true).concat().into()
+}

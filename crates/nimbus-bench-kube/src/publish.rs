@@ -1,0 +1,124 @@
+//! Where the children go: a stand-in for the server, in this process.
+
+use std::{collections::HashMap, sync::Arc, sync::OnceLock, sync::atomic::AtomicU64, sync::atomic::Ordering};
+
+use anyhow::ensure;
+use bytes::Bytes;
+use kube_core::ObjectMeta;
+use nimbus_core::{Annotations, Audience, Epoch, Invalid, Kind, Labels, ObjectKey, PublisherId, Spec as _};
+use nimbus_store::{Collection, Config, Draft, Op, Refused, Txn};
+use nimbus_wire::v1;
+use parking_lot::Mutex;
+use prost::Message as _;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{
+    Publish,
+    resource::{Placement, PlacementSpec},
+};
+
+/// Takes children, and knows when it has all of them.
+pub(crate) struct Publisher {
+    target: Target,
+    missing: AtomicU64,
+    last: OnceLock<Instant>,
+    complete: Notify,
+}
+
+enum Target {
+    Map(Mutex<HashMap<String, Bytes>>),
+    Collection { collection: Collection, kind: Kind, publisher: PublisherId },
+}
+
+/// Why a child was not published.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PublishError {
+    #[error("cannot encode a child")]
+    Encode(#[from] serde_json::Error),
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+// === impl Publisher ===
+
+impl Publisher {
+    /// Expects so many children.
+    pub(crate) fn new(publish: Publish, children: u64) -> anyhow::Result<Self> {
+        let target = match publish {
+            Publish::Map => Target::Map(Mutex::default()),
+            Publish::Collection => Target::Collection {
+                collection: Collection::new(Config::new(Epoch(1))),
+                kind: PlacementSpec::kind(),
+                publisher: PublisherId::new("bench")?,
+            },
+        };
+        Ok(Self { target, missing: AtomicU64::new(children), last: OnceLock::new(), complete: Notify::new() })
+    }
+
+    /// Encodes a child and keeps it.
+    pub(crate) fn publish(&self, child: Placement) -> Result<(), PublishError> {
+        match &self.target {
+            Target::Map(map) => {
+                let encoded = serde_json::to_vec(&child)?;
+                map.lock().insert(child.metadata.name.unwrap_or_default(), encoded.into());
+            }
+            Target::Collection { collection, kind, publisher } => {
+                let steps = vec![Op::Upsert(draft(kind, child)?).into()];
+                collection.commit(&Txn { publisher: publisher.clone(), fence: 0, leases: Vec::new(), steps })?;
+            }
+        }
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.last.get_or_init(Instant::now);
+            self.complete.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Resolves with the time at which the last child was published.
+    pub(crate) async fn complete(&self) -> Instant {
+        loop {
+            if let Some(last) = self.last.get() {
+                return *last;
+            }
+            self.complete.notified().await;
+        }
+    }
+
+    /// Checks that every child is there once.
+    pub(crate) fn check(&self, children: u64) -> anyhow::Result<()> {
+        let held = match &self.target {
+            Target::Map(map) => map.lock().len(),
+            Target::Collection { collection, kind, .. } => {
+                collection.state().kind(kind).map_or(0, |kind| kind.all().len())
+            }
+        };
+        ensure!(held as u64 == children, "{held} children were published, not {children}");
+        Ok(())
+    }
+}
+
+/// The same child as a publisher of nimbus would write it.
+fn draft(kind: &Kind, child: Placement) -> Result<Draft, Invalid> {
+    let ObjectMeta { name, namespace, labels, owner_references, .. } = child.metadata;
+    let namespace = namespace.unwrap_or_default();
+    let owner = owner_references.into_iter().flatten().next();
+    let owner = owner.map(|owner| v1::Owner {
+        kind: owner.kind,
+        namespace: namespace.clone(),
+        name: owner.name,
+        uid: owner.uid,
+    });
+    Ok(Draft {
+        key: ObjectKey::new(kind.clone(), &namespace, &name.unwrap_or_default())?,
+        uid: None,
+        generation: None,
+        labels: Labels::new(&labels.unwrap_or_default())?,
+        refs: [].into(),
+        owner: owner.map(Arc::new),
+        annotations: Annotations::default(),
+        audience: Audience::Everyone,
+        spec: child.spec.pack().encode_to_vec().into(),
+    })
+}
