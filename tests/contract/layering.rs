@@ -21,7 +21,7 @@ const LAYERS: [&[&str]; 10] = [
     &["nimbus"],
     &["nimbus-testkit"],
     &["nimbus-cli"],
-    &["nimbus-bench"],
+    &["nimbus-bench", "nimbus-bench-kube"],
 ];
 
 /// Programs in `agents/` are users of the facade, so they stand beside the command.

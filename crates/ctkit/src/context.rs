@@ -22,16 +22,21 @@ use crate::{
 pub struct Context(Arc<Inner>);
 
 struct Inner {
-    controller: Arc<str>,
+    surroundings: Arc<Surroundings>,
     object: Arc<Record>,
     attempt: u32,
     causes: Causes,
     /// Whether this call decides what the object owns.
     publishes: bool,
-    dry_run: bool,
-    reflectors: Reflectors,
-    references: SharedReferences,
     wishes: Mutex<Wishes>,
+}
+
+/// What is the same for all reactions of a controller.
+pub(crate) struct Surroundings {
+    pub(crate) controller: Arc<str>,
+    pub(crate) dry_run: bool,
+    pub(crate) reflectors: Reflectors,
+    pub(crate) references: SharedReferences,
 }
 
 /// What a reaction wants to happen if it goes well.
@@ -54,30 +59,18 @@ pub(crate) type Edit = Box<dyn FnOnce(&mut v1::Standing) + Send>;
 
 impl Context {
     pub(crate) fn new(
-        controller: Arc<str>,
+        surroundings: Arc<Surroundings>,
         object: Arc<Record>,
         (attempt, causes): (u32, Causes),
         publishes: bool,
-        dry_run: bool,
-        (reflectors, references): (Reflectors, SharedReferences),
     ) -> Self {
         let wishes = Mutex::default();
-        Self(Arc::new(Inner {
-            controller,
-            object,
-            attempt,
-            causes,
-            publishes,
-            dry_run,
-            reflectors,
-            references,
-            wishes,
-        }))
+        Self(Arc::new(Inner { surroundings, object, attempt, causes, publishes, wishes }))
     }
 
     /// The name of the controller.
     pub fn controller(&self) -> &str {
-        &self.0.controller
+        &self.0.surroundings.controller
     }
 
     /// The object that is reacted to.
@@ -107,7 +100,7 @@ impl Context {
 
     /// Whether nothing of what it wants will happen: leave alone what is outside of nimbus.
     pub fn is_dry_run(&self) -> bool {
-        self.0.dry_run
+        self.0.surroundings.dry_run
     }
 
     /// Publishes an object on behalf of the one that is reacted to.
@@ -138,7 +131,7 @@ impl Context {
     /// If its spec is not what its kind says.
     pub async fn get<R: Spec>(&self, key: &ObjectKey) -> Result<Option<Arc<Object<R>>>, Failure> {
         self.refer([Ref::to(key)]);
-        let reflector = self.0.reflectors.get(key.kind());
+        let reflector = self.0.surroundings.reflectors.get(key.kind());
         reflector.synced().await;
         let Some(record) = reflector.snapshot().get(key) else { return Ok(None) };
         Ok(Some(Arc::new(typed(&record)?)))
@@ -151,7 +144,7 @@ impl Context {
     pub async fn list<R: Spec>(&self) -> Result<Vec<Arc<Object<R>>>, Failure> {
         let kind = R::kind();
         self.refer([Ref::all::<R>()]);
-        let reflector = self.0.reflectors.get(&kind);
+        let reflector = self.0.surroundings.reflectors.get(&kind);
         reflector.synced().await;
         let typed = |record: &Arc<Record>| Ok(Arc::new(typed(record)?));
         reflector.snapshot().list(&kind).map(typed).collect()
@@ -161,13 +154,13 @@ impl Context {
     /// it is called again. What no call states any more is no longer watched.
     pub fn refer(&self, references: impl IntoIterator<Item = Ref>) {
         let references: Vec<Ref> = references.into_iter().collect();
-        self.0.references.add(self.key(), references.iter().cloned());
+        self.0.surroundings.references.add(self.key(), references.iter().cloned());
         self.0.wishes.lock().references.extend(references);
     }
 
     /// The status that the reactor wrote last, if there is one.
     pub fn status<S: Spec>(&self) -> Option<S> {
-        let (standing, _) = standing::read(&self.0.object.status());
+        let (standing, _) = standing::read(self.0.object.status_bytes());
         match standing::detail(&standing) {
             (detail, Found::Ours) => Some(detail),
             _ => None,

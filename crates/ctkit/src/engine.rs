@@ -45,6 +45,7 @@ use self::{
     writeback::Writeback,
 };
 use crate::{
+    context::Surroundings,
     controller::{Controller, Deletion},
     erased::{ErasedTarget, ErasedWriter},
     instances::{ShardEvents, Shares},
@@ -115,6 +116,12 @@ impl Engine {
     pub(crate) async fn run(&mut self) {
         for at in &mut self.stations {
             at.objects = Some(self.reflectors.get(&at.kind));
+            at.surroundings = Some(Arc::new(Surroundings {
+                controller: at.name.clone(),
+                dry_run: self.dry_run,
+                reflectors: self.reflectors.clone(),
+                references: at.references.clone(),
+            }));
         }
         for kind in self.kinds() {
             self.watch(&kind);
@@ -309,6 +316,7 @@ impl Engine {
             kind: controller.reactor.kind(),
             reactor: controller.reactor,
             objects: None,
+            surroundings: None,
             outputs: controller.outputs,
             deadline: controller.deadline,
             finalizer: controller.finalizer.map(Into::into),

@@ -23,7 +23,6 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-pub(crate) use self::shard::stable_hash;
 pub use self::{
     config::{InstancesConfig, InstancesError},
     events::{ShardEvent, ShardEvents},

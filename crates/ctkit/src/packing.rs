@@ -1,7 +1,8 @@
 //! Drafts as the store takes them.
 
+use std::sync::Arc;
+
 use nimbus_core::{Draft, DraftParts, InvalidDraft, Spec};
-use prost::Message as _;
 
 /// Checks a draft and packs its spec, so that drafts of all kinds are one type.
 ///
@@ -10,7 +11,8 @@ use prost::Message as _;
 pub(crate) fn pack<K: Spec>(draft: Draft<K>) -> Result<nimbus_store::Draft, InvalidDraft> {
     let DraftParts { key, uid, generation, labels, annotations, audience, refs, owner, spec, .. } =
         draft.into_parts()?;
-    let spec = spec.pack().encode_to_vec().into();
+    let spec = spec.pack_to_vec().into();
+    let owner = owner.map(Arc::new);
     Ok(nimbus_store::Draft { key, uid, generation, labels, refs, owner, annotations, audience, spec })
 }
 

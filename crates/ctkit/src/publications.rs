@@ -70,8 +70,7 @@ impl Publications {
     /// If a child is there twice, or is another owner's. Then nothing is staged.
     pub(crate) fn stage(&mut self, owner: &Owner, drafts: Vec<Draft>) -> Result<Vec<Step>, Collision> {
         self.check(owner, &drafts)?;
-        let wanted: HashSet<&ObjectKey> = drafts.iter().map(|draft| &draft.key).collect();
-        let gone = self.sorted(&owner.key, |child| !wanted.contains(child));
+        let gone = self.gone(&owner.key, &drafts);
         let fresh: Vec<_> = drafts
             .iter()
             .map(|draft| &draft.key)
@@ -86,9 +85,12 @@ impl Publications {
         let goal = Goal::Published(drafts.iter().filter_map(held).collect());
         self.open.insert(owner.key.clone(), Open { goal, fresh });
 
-        let upserts = drafts
-            .into_iter()
-            .map(|draft| Op::Upsert(Draft { owner: Some(owner.to_wire()), ..draft }));
+        // One that is right already, as that of a derived draft, is left as it is.
+        let owned = |draft: Draft| match &draft.owner {
+            Some(named) if owner.is(named) => draft,
+            _ => Draft { owner: Some(Arc::new(owner.to_wire())), ..draft },
+        };
+        let upserts = drafts.into_iter().map(|draft| Op::Upsert(owned(draft)));
         Ok(upserts.chain(gone.into_iter().map(Op::Delete)).map(Step::from).collect())
     }
 
@@ -122,6 +124,13 @@ impl Publications {
                 return;
             }
         };
+        self.unsettled.remove(owner);
+        if orphans.is_empty() && self.has_exactly(owner, &children) {
+            for child in &children {
+                self.orphans.remove(child);
+            }
+            return;
+        }
         for child in self.owners.remove(owner).unwrap_or_default().iter() {
             self.claims.remove(child);
             self.orphans.remove(child);
@@ -131,7 +140,6 @@ impl Publications {
             self.claim(owner, child);
         }
         self.orphans.extend(orphans);
-        self.unsettled.remove(owner);
     }
 
     /// Nobody knows whether the newest transaction of an owner has happened, or will.
@@ -172,9 +180,9 @@ impl Publications {
     }
 
     fn check(&self, owner: &Owner, drafts: &[Draft]) -> Result<(), Collision> {
-        let mut seen = HashSet::with_capacity(drafts.len());
+        let mut seen = HashSet::new();
         for Draft { key, .. } in drafts {
-            if !seen.insert(key) {
+            if drafts.len() > 1 && !seen.insert(key) {
                 return Err(Collision::Twice { child: key.clone(), owner: owner.key.clone() });
             }
             if let Some(by) = self.claims.get(key).filter(|by| **by != owner.key) {
@@ -203,6 +211,28 @@ impl Publications {
                 self.owners.remove(owner);
             }
         }
+    }
+
+    /// Whether these, each once, are the children that an owner may have, all of them.
+    fn has_exactly(&self, owner: &ObjectKey, children: &[ObjectKey]) -> bool {
+        match self.owners.get(owner) {
+            None => children.is_empty(),
+            Some(Children::One(child)) => matches!(children, [only] if only == child),
+            // What a transaction wants is claimed from the beginning: then equal numbers are equal sets.
+            Some(all) => {
+                let is_its = |child: &ObjectKey| self.claims.get(child) == Some(owner);
+                all.iter().len() == children.len() && children.iter().all(is_its)
+            }
+        }
+    }
+
+    /// What an owner may have, and does not want any more.
+    fn gone(&self, owner: &ObjectKey, drafts: &[Draft]) -> Vec<ObjectKey> {
+        if self.children(owner).next().is_none() {
+            return Vec::new();
+        }
+        let wanted: HashSet<&ObjectKey> = drafts.iter().map(|draft| &draft.key).collect();
+        self.sorted(owner, |child| !wanted.contains(child))
     }
 
     fn sorted(&self, owner: &ObjectKey, is_meant: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {

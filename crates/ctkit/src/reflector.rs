@@ -12,7 +12,8 @@ mod worker;
 
 use std::sync::Arc;
 
-use nimbus_core::{Kind, Position, Revision};
+use nimbus_core::{Kind, ObjectKey, Position, Revision};
+use nimbus_store::Record;
 
 use crate::{snapshot::Snapshot, source::Source};
 
@@ -74,6 +75,11 @@ impl Reflector {
     /// Of a source that can be read directly, this is a part of it, and not a copy.
     pub fn snapshot(&self) -> Snapshot {
         self.0.shared().snapshot()
+    }
+
+    /// One object of [`Reflector::snapshot`].
+    pub(crate) fn find(&self, key: &ObjectKey) -> Option<Arc<Record>> {
+        self.0.shared().find(key)
     }
 
     /// Tells of everything there is, and then of everything that changes.

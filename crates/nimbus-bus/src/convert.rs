@@ -71,7 +71,7 @@ impl Converter<'_> {
             generation: (object.generation != 0).then_some(Generation(object.generation)),
             labels: Labels::new(&object.labels).map_err(|error| fault::field(&at("labels"), &error))?,
             refs,
-            owner: object.owner,
+            owner: object.owner.map(Arc::new),
             annotations: Annotations::new(object.annotations)
                 .map_err(|error| fault::field(&at("annotations"), &error))?,
             audience: Audience::from_wire(object.audience.as_ref())

@@ -88,9 +88,13 @@ fn display_flaws(flaws: &[Invalid]) -> String {
 impl<K: Spec> Draft<K> {
     /// An object of this name, for everyone.
     pub fn new(name: &str, spec: K) -> Self {
+        Self::named(name.to_owned(), spec)
+    }
+
+    fn named(name: String, spec: K) -> Self {
         Self {
             namespace: String::new(),
-            name: name.to_owned(),
+            name,
             uid: None,
             generation: None,
             labels: BTreeMap::new(),
@@ -199,7 +203,7 @@ impl<K: Spec> Draft<K> {
             key,
             uid: self.uid,
             generation: self.generation,
-            labels: Labels::new(&self.labels).expect("labels were checked when they were added"),
+            labels: Labels::from_checked(self.labels),
             annotations: Annotations::new(self.annotations).expect("annotations were checked when they were added"),
             audience: self.audience,
             refs: once_each(self.refs),
@@ -209,12 +213,12 @@ impl<K: Spec> Draft<K> {
     }
 
     fn key(&self) -> Result<ObjectKey, InvalidDraft> {
-        let mut flaws = self.flaws.clone();
-        match ObjectKey::new(K::kind(), &self.namespace, &self.name) {
-            Ok(key) if flaws.is_empty() => return Ok(key),
-            Ok(_) => {}
-            Err(flaw) => flaws.insert(0, flaw),
-        }
+        let key = ObjectKey::new(K::kind(), &self.namespace, &self.name);
+        let flaws = match key {
+            Ok(key) if self.flaws.is_empty() => return Ok(key),
+            Ok(_) => self.flaws.clone(),
+            Err(flaw) => std::iter::once(flaw).chain(self.flaws.iter().cloned()).collect(),
+        };
         Err(InvalidDraft { kind: K::kind(), name: self.name.clone(), flaws })
     }
 
@@ -226,6 +230,9 @@ impl<K: Spec> Draft<K> {
 
 /// Each referent once, in the order in which they were first named; strong if any of its references is.
 fn once_each(refs: Vec<Reference>) -> Arc<[Reference]> {
+    if refs.is_empty() {
+        return Arc::default();
+    }
     let mut places: HashMap<ObjectKey, usize> = HashMap::with_capacity(refs.len());
     let mut kept: Vec<Reference> = Vec::with_capacity(refs.len());
     for reference in refs {

@@ -1,30 +1,45 @@
 //! Kinds, object keys and references.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+mod names;
+
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    fmt,
+    hash::{BuildHasher as _, Hash, Hasher, RandomState},
+    sync::{Arc, LazyLock},
+};
 
 use nimbus_wire::v1;
 
-use crate::id::{Invalid, check_name};
+use crate::{
+    id::{Invalid, check_name},
+    key::names::Names,
+};
 
 /// Protobuf sets no limit; nobody needs more.
 const MAX_KIND: usize = 253;
 
 /// A protobuf message type, by its full name (`demo.v1.NetworkPolicy`).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Kind(Arc<str>);
 
 /// The name of an object: kind, namespace (may be empty) and name.
 ///
-/// Cheap to clone; ordered by kind, then namespace, then name.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Cheap to clone, to compare and to hash: it is one allocation, unless it is long, and knows its hash. Ordered by kind,
+/// then namespace, then name.
+#[derive(Clone)]
 pub struct ObjectKey(Arc<Parts>);
 
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Parts {
+    /// Of the rest.
+    hash: u64,
     kind: Kind,
-    namespace: Box<str>,
-    name: Box<str>,
+    names: Names,
 }
+
+/// Strangers choose names, so their hashes must not be foreseeable: the key of this is another one in each process.
+static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What an object needs. A weak reference orders nothing and holds nothing back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +74,19 @@ impl Kind {
     }
 }
 
+impl PartialOrd for Kind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Kind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Most keys that are compared are of one kind, and share its name.
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
 impl Borrow<str> for Kind {
     fn borrow(&self) -> &str {
         &self.0
@@ -89,7 +117,8 @@ impl ObjectKey {
             check_name("namespace", namespace)?;
         }
         check_name("name", name)?;
-        Ok(Self(Arc::new(Parts { kind, namespace: namespace.into(), name: name.into() })))
+        let hash = HASHES.hash_one((kind.as_str(), namespace, name));
+        Ok(Self(Arc::new(Parts { hash, kind, names: Names::new(namespace, name) })))
     }
 
     /// The kind of the object.
@@ -99,17 +128,49 @@ impl ObjectKey {
 
     /// Its namespace; empty if it has none.
     pub fn namespace(&self) -> &str {
-        &self.0.namespace
+        self.0.names.namespace()
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        self.0.names.name()
     }
 
     /// The key as it travels.
     pub fn to_wire(&self) -> v1::Key {
         v1::Key { kind: self.kind().to_string(), namespace: self.namespace().into(), name: self.name().into() }
+    }
+}
+
+impl PartialEq for ObjectKey {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, two) = (&self.0, &other.0);
+        Arc::ptr_eq(one, two)
+            || (one.hash == two.hash && one.names.bytes() == two.names.bytes() && one.kind == two.kind)
+    }
+}
+
+impl Eq for ObjectKey {}
+
+impl Hash for ObjectKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
+
+impl PartialOrd for ObjectKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, two) = (&self.0, &other.0);
+        if Arc::ptr_eq(one, two) {
+            return Ordering::Equal;
+        }
+        one.kind.cmp(&two.kind).then_with(|| one.names.bytes().cmp(&two.names.bytes()))
     }
 }
 

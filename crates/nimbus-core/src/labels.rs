@@ -51,6 +51,14 @@ impl Labels {
         Ok(Self(checked.collect::<Result<_, _>>()?))
     }
 
+    /// Takes labels that were checked.
+    pub(crate) fn from_checked(labels: BTreeMap<String, String>) -> Self {
+        if labels.is_empty() {
+            return Self::default();
+        }
+        Self(labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
         let at = self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;

@@ -1,9 +1,12 @@
 //! Objects as programs see them: metadata and a spec of a known type.
 
-use std::{fmt, sync::Arc};
+use std::{any::TypeId, cell::RefCell, collections::HashMap, fmt, sync::Arc};
 
 use nimbus_wire::v1;
-use prost::{Message, Name};
+use prost::{
+    Message, Name,
+    encoding::{WireType, encode_key, encode_varint, encoded_len_varint},
+};
 use prost_types::Any;
 
 use crate::{
@@ -17,13 +20,41 @@ pub trait Spec: Message + Name + Default + 'static {
     /// # Panics
     /// If the message has no full name, which generated code always gives it.
     fn kind() -> Kind {
-        Kind::new(&Self::full_name()).expect("generated code gives messages their full names")
+        let new = || Kind::new(&Self::full_name()).expect("generated code gives messages their full names");
+        KINDS.with_borrow_mut(|kinds| kinds.entry(TypeId::of::<Self>()).or_insert_with(new).clone())
     }
 
     /// Packs it, with the type as generic tools look for it.
     fn pack(&self) -> Any {
-        Any { type_url: format!("type.googleapis.com/{}", Self::full_name()), value: self.encode_to_vec() }
+        Any { type_url: format!("{TYPES}{}", Self::full_name()), value: self.encode_to_vec() }
     }
+
+    /// Packs it and encodes that: the bytes of [`Spec::pack`], in one allocation.
+    fn pack_to_vec(&self) -> Vec<u8> {
+        let (kind, len) = (Self::kind(), self.encoded_len());
+        let url = TYPES.len() + kind.as_str().len();
+        let mut bytes =
+            Vec::with_capacity(2 + encoded_len_varint(url as u64) + url + encoded_len_varint(len as u64) + len);
+        encode_key(1, WireType::LengthDelimited, &mut bytes);
+        encode_varint(url as u64, &mut bytes);
+        bytes.extend_from_slice(TYPES.as_bytes());
+        bytes.extend_from_slice(kind.as_str().as_bytes());
+        // As everywhere, what is empty is not there.
+        if len > 0 {
+            encode_key(2, WireType::LengthDelimited, &mut bytes);
+            encode_varint(len as u64, &mut bytes);
+            self.encode_raw(&mut bytes);
+        }
+        bytes
+    }
+}
+
+/// What stands before the name of a packed type; generic tools look for it.
+const TYPES: &str = "type.googleapis.com/";
+
+thread_local! {
+    /// The kinds of all types that were asked for: as many as the program has, and each is one allocation.
+    static KINDS: RefCell<HashMap<TypeId, Kind>> = RefCell::default();
 }
 
 impl<M: Message + Name + Default + 'static> Spec for M {}

@@ -1,17 +1,18 @@
 //! Objects and tombstones as the store keeps them: immutable, shared, encoded once.
 
-use std::sync::Arc;
+mod encode;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
 use nimbus_core::{
     Annotations, Audience, Digest, Finalizers, Generation, Invalid, Kind, Labels, LeafHasher, ObjectKey, PublisherId,
     Reference, Revision, Uid,
 };
 use nimbus_wire::v1;
-use prost::{
-    Message as _,
-    encoding::{WireType, encode_key, encode_varint},
-};
+use prost::{Message as _, encoding::encoded_len_varint};
+
+use crate::record::encode::{Encoded, Span};
 
 /// Where a change stands in the order of a collection: its revision, and its place within the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +37,7 @@ pub struct Content {
     /// What it needs.
     pub refs: Arc<[Reference]>,
     /// On whose behalf it exists.
-    pub owner: Option<v1::Owner>,
+    pub owner: Option<Arc<v1::Owner>>,
     /// The publisher that owns the spec.
     pub manager: PublisherId,
     /// Notes for people and programs.
@@ -65,20 +66,28 @@ pub struct Record {
     slot: Slot,
     labels: Labels,
     refs: Arc<[Reference]>,
-    owner: Option<Box<v1::Owner>>,
     manager: PublisherId,
     /// Most objects have none of these.
     extras: Option<Box<Extras>>,
     audience: Audience,
-    leaf: Digest,
-    /// Mixed into the leaf for observers, who see the audience as well.
-    audience_leaf: Digest,
+    /// Computed when somebody asks: not everybody who keeps objects compares sets of them.
+    leaves: OnceLock<Leaves>,
     /// The encoded object without its audience: what is the same after a restart of the bus, then the revision.
     body: Bytes,
     /// The audience as an encoded field of the object; empty for everyone.
-    audience_field: Bytes,
-    spec: (u32, u32),
-    status: (u32, u32),
+    audience_field: Box<[u8]>,
+    owner: Span,
+    spec: Span,
+    status: Span,
+}
+
+/// The digests of an object.
+#[derive(Debug, Clone, Copy)]
+struct Leaves {
+    /// As agents see it.
+    leaf: Digest,
+    /// Mixed into the leaf for observers, who see the audience as well.
+    audience: Digest,
 }
 
 /// What few objects have.
@@ -105,11 +114,6 @@ pub struct Grave {
     /// It still exists elsewhere.
     pub out_of_scope: bool,
 }
-
-const SPEC_FIELD: u32 = 11;
-const STATUS_FIELD: u32 = 12;
-const REVISION_FIELD: u32 = 6;
-const AUDIENCE_FIELD: u32 = 14;
 
 /// The parts of an encoded object that are kept as they were written.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -149,7 +153,7 @@ impl Content {
             generation: Generation(object.generation),
             labels: Labels::new(&object.labels)?,
             refs: object.refs.iter().map(Reference::try_from).collect::<Result<_, _>>()?,
-            owner: object.owner.clone(),
+            owner: object.owner.clone().map(Arc::new),
             manager: PublisherId::new(&object.manager)?,
             annotations: Annotations::new(object.annotations.clone())?,
             finalizers: Finalizers::new(object.finalizers.iter().map(String::as_str))?,
@@ -167,46 +171,9 @@ impl Content {
 impl Record {
     /// Encodes an object and gives it its place in the order.
     pub fn new(content: Content, slot: Slot) -> Self {
-        let Content { key, uid, generation, labels, refs, owner, manager, audience, spec, status, observed, .. } =
-            content;
+        let Encoded { body, audience_field, owner, spec, status } = Encoded::new(&content, slot.revision);
+        let Content { key, uid, generation, labels, refs, manager, audience, observed, .. } = content;
         let Content { annotations, finalizers, deleting, .. } = content;
-        let header = v1::Object {
-            kind: key.kind().to_string(),
-            namespace: key.namespace().to_owned(),
-            name: key.name().to_owned(),
-            uid: uid.to_string(),
-            generation: generation.0,
-            labels: labels.to_wire(),
-            refs: refs.iter().map(reference_to_wire).collect(),
-            owner: owner.clone(),
-            manager: manager.to_string(),
-            observed_generation: observed.0,
-            annotations: annotations.to_wire(),
-            finalizers: finalizers.to_wire(),
-            deleting,
-            ..v1::Object::default()
-        };
-        let mut body = BytesMut::with_capacity(header.encoded_len() + spec.len() + status.len() + 32);
-        header.encode_raw(&mut body);
-        let spec = put_field(&mut body, SPEC_FIELD, &spec);
-        let status = put_field(&mut body, STATUS_FIELD, &status);
-        let mut leaf = LeafHasher::new(&key);
-        leaf.part(&body);
-        let leaf = leaf.finish();
-        put_revision(&mut body, slot.revision);
-
-        let mut audience_field = BytesMut::new();
-        if let Some(wire) = audience.to_wire() {
-            encode_key(AUDIENCE_FIELD, WireType::LengthDelimited, &mut audience_field);
-            wire.encode_length_delimited(&mut audience_field).expect("a growing buffer has room");
-        }
-        let audience_leaf = if audience_field.is_empty() {
-            Digest::ZERO
-        } else {
-            let mut hasher = LeafHasher::extra();
-            hasher.part(&audience_field);
-            hasher.finish()
-        };
         Self {
             key,
             uid,
@@ -215,14 +182,13 @@ impl Record {
             slot,
             labels,
             refs,
-            owner: owner.map(Box::new),
             manager,
             extras: Extras::new(annotations, finalizers, deleting),
             audience,
-            leaf,
-            audience_leaf,
-            body: tight(&body),
-            audience_field: tight(&audience_field),
+            leaves: OnceLock::new(),
+            body,
+            audience_field,
+            owner,
             spec,
             status,
         }
@@ -268,9 +234,13 @@ impl Record {
         &self.manager
     }
 
-    /// On whose behalf it exists.
-    pub fn owner(&self) -> Option<&v1::Owner> {
-        self.owner.as_deref()
+    /// On whose behalf it exists. Read from the encoded object: few ask, and as a message it would be as large again.
+    ///
+    /// # Panics
+    /// Never: the bytes are our own encoding.
+    pub fn owner(&self) -> Option<v1::Owner> {
+        let bytes = self.owner.of(&self.body)?;
+        Some(v1::Owner::decode(bytes).expect("the store encoded it"))
     }
 
     /// What it refers to.
@@ -300,14 +270,24 @@ impl Record {
         self.observed
     }
 
+    /// The encoded `Any` of the status where it lies; empty if there is none.
+    pub fn status_bytes(&self) -> &[u8] {
+        self.status.of(&self.body).unwrap_or_default()
+    }
+
+    /// The encoded `Any` of the spec where it lies.
+    pub fn spec_bytes(&self) -> &[u8] {
+        self.spec.of(&self.body).unwrap_or_default()
+    }
+
     /// The encoded `Any` of the status; empty if there is none.
     pub fn status(&self) -> Bytes {
-        self.body.slice(self.status.0 as usize..self.status.1 as usize)
+        self.status.slice(&self.body)
     }
 
     /// The encoded `Any` of the spec.
     pub fn spec(&self) -> Bytes {
-        self.body.slice(self.spec.0 as usize..self.spec.1 as usize)
+        self.spec.slice(&self.body)
     }
 
     /// The strong references.
@@ -323,13 +303,12 @@ impl Record {
             uid: self.uid.clone(),
             labels: self.labels.clone(),
             refs: self.refs.clone(),
-            owner: self.owner.clone(),
             manager: self.manager.clone(),
             extras: self.extras.clone(),
             audience: Audience::Everyone,
-            audience_leaf: Digest::ZERO,
+            leaves: Leaves { leaf: self.leaf(false), audience: Digest::ZERO }.into(),
             body: self.body.clone(),
-            audience_field: Bytes::new(),
+            audience_field: Box::default(),
             ..*self
         })
     }
@@ -347,7 +326,7 @@ impl Record {
             generation: self.generation,
             labels: self.labels.clone(),
             refs: self.refs.clone(),
-            owner: self.owner.as_deref().cloned(),
+            owner: self.owner().map(Arc::new),
             manager: self.manager.clone(),
             annotations: self.annotations(),
             finalizers: self.finalizers(),
@@ -361,7 +340,23 @@ impl Record {
 
     /// The digest as seen by an agent, or by an observer, who sees the audience as well.
     pub fn leaf(&self, observer: bool) -> Digest {
-        if observer { self.leaf.mixed(self.audience_leaf) } else { self.leaf }
+        let leaves = self.leaves.get_or_init(|| self.digest());
+        if observer { leaves.leaf.mixed(leaves.audience) } else { leaves.leaf }
+    }
+
+    fn digest(&self) -> Leaves {
+        // Everything but the revision, which comes last.
+        let len = self.body.len() - 1 - encoded_len_varint(self.slot.revision.0);
+        let mut leaf = LeafHasher::new(&self.key);
+        leaf.part(&self.body[..len]);
+        let audience = if self.audience_field.is_empty() {
+            Digest::ZERO
+        } else {
+            let mut hasher = LeafHasher::extra();
+            hasher.part(&self.audience_field);
+            hasher.finish()
+        };
+        Leaves { leaf: leaf.finish(), audience }
     }
 
     /// The encoded object, as an agent or an observer sees it, in two parts.
@@ -415,26 +410,4 @@ fn strong(refs: &[Reference]) -> impl Iterator<Item = &ObjectKey> {
 pub(crate) fn reference_to_wire(reference: &Reference) -> v1::Reference {
     let v1::Key { kind, namespace, name } = reference.to.to_wire();
     v1::Reference { kind, namespace, name, weak: reference.weak }
-}
-
-/// Appends a message field and says where its bytes lie.
-fn put_field(body: &mut BytesMut, field: u32, bytes: &[u8]) -> (u32, u32) {
-    if bytes.is_empty() {
-        return (0, 0);
-    }
-    encode_key(field, WireType::LengthDelimited, body);
-    encode_varint(bytes.len() as u64, body);
-    let start = u32::try_from(body.len()).expect("object size is limited");
-    body.put_slice(bytes);
-    (start, start + u32::try_from(bytes.len()).expect("object size is limited"))
-}
-
-fn put_revision(body: &mut BytesMut, revision: Revision) {
-    encode_key(REVISION_FIELD, WireType::Varint, body);
-    encode_varint(revision.0, body);
-}
-
-/// Gives back what the buffer reserved and did not use: an object may live for years.
-fn tight(buffer: &[u8]) -> Bytes {
-    Bytes::from(buffer.to_vec().into_boxed_slice())
 }

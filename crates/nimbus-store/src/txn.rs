@@ -64,7 +64,7 @@ pub struct Draft {
     /// What it needs.
     pub refs: Arc<[Reference]>,
     /// On whose behalf it exists.
-    pub owner: Option<v1::Owner>,
+    pub owner: Option<Arc<v1::Owner>>,
     /// Notes for people and programs.
     pub annotations: Annotations,
     /// Whom it is for.

@@ -110,7 +110,7 @@ impl World {
             generation: parts.generation,
             labels: parts.labels,
             refs: parts.refs,
-            owner: parts.owner,
+            owner: parts.owner.map(Into::into),
             annotations: parts.annotations,
             audience: parts.audience,
             spec: parts.spec.pack().encode_to_vec().into(),

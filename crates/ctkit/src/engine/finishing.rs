@@ -22,7 +22,7 @@ use crate::{
     },
     publications::Owner,
     queue::{Cause, Finish, Lane},
-    standing::{self, Code, Seen},
+    standing::{self, Code},
 };
 
 // === impl Engine ===
@@ -124,7 +124,7 @@ impl Engine {
             }
             Sort::Delete | Sort::Withdraw | Sort::Recreate => {
                 let at = &self.stations[station.0];
-                let newest = at.snapshot().get(&key);
+                let newest = at.find(&key);
                 let marked = |record: &Arc<Record>| {
                     record.is_deleting() && at.finalizer.as_ref().is_some_and(|name| record.finalizers().contains(name))
                 };
@@ -267,22 +267,16 @@ impl Engine {
             return;
         }
         let at = &mut self.stations[station.0];
-        let before = at.snapshot().get(key).unwrap_or_else(|| record.clone());
-        let (mut standing, _) = standing::read(&before.status());
         let shard = at.shard_of(key);
-        at.shards[shard].writeback.foresee(key, record.uid(), &mut standing);
-        let unedited = standing.clone();
-        for edit in edits {
-            edit(&mut standing);
-        }
-        let detail = (standing.detail != unedited.detail).then_some(standing.detail).flatten();
-        let changed = standing
-            .conditions
-            .into_iter()
-            .filter(|condition| !unedited.conditions.contains(condition));
-        let conditions = changed.chain(ready).map(|condition| (condition.r#type.clone(), condition)).collect();
-        let seen = Seen { uid: record.uid().clone(), generation: record.generation() };
-        let wish = StatusWish { seen, detail, conditions };
+        let mut wish = if edits.is_empty() {
+            StatusWish::of(record)
+        } else {
+            let before = at.find(key).unwrap_or_else(|| record.clone());
+            let (mut standing, _) = standing::read(before.status_bytes());
+            at.shards[shard].writeback.foresee(key, record.uid(), &mut standing);
+            StatusWish::edited(record, standing, edits)
+        };
+        wish.conditions.extend(ready);
         at.shards[shard].writeback.wish(key, wish);
         self.unwritten.insert((station, shard));
     }

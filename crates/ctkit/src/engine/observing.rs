@@ -101,6 +101,7 @@ impl Engine {
         let is_running = self.running.contains_key(&(station, key.clone()));
         let random = self.rng.random();
         let at = &mut self.stations[station.0];
+        let surroundings = at.surroundings();
         let Some(rounds) = at.rounds.as_mut() else { return };
         let known = at.known.get(&key);
         let Some((record, round)) = known.and_then(|known| Some((known.acked.clone()?, known.round))) else {
@@ -117,8 +118,7 @@ impl Engine {
         }
         rounds.running += 1;
         let circumstances = (0, Causes::NONE);
-        let shared = (self.reflectors.clone(), at.references.clone());
-        let cx = Context::new(at.name.clone(), record.clone(), circumstances, false, self.dry_run, shared);
+        let cx = Context::new(surroundings, record.clone(), circumstances, false);
         let mut look: Look = rounds.observer.clone().observe(cx.clone(), record.clone());
         let (deadline, runner) = (at.deadline, self.runner.clone());
         self.runner.tracker.spawn(async move {

@@ -87,7 +87,7 @@ impl Engine {
             return None;
         }
         let at = &mut self.stations[station.0];
-        let newest = at.snapshot().get(&key);
+        let newest = at.find(&key);
         if let Some(record) = newest.as_ref().filter(|record| is_paused(record)) {
             self.pause(station, &key, &record.clone(), now);
             return None;
@@ -127,14 +127,7 @@ impl Engine {
         }
         self.running.insert((station, key.clone()), (sort, subject.clone()));
         let at = &self.stations[station.0];
-        let cx = Context::new(
-            at.name.clone(),
-            subject,
-            (job.attempt, job.causes),
-            sort == Sort::Apply,
-            self.dry_run,
-            (self.reflectors.clone(), at.references.clone()),
-        );
+        let cx = Context::new(at.surroundings(), subject, (job.attempt, job.causes), sort == Sort::Apply);
         let reaction = match (sort, call) {
             (Sort::Release, Call::Delete(last)) => self.release(station, &key, &last),
             (Sort::Status, Call::Status(record, _)) => self.hear(station, &key, record, cx.clone()),

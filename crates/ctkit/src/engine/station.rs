@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    context::Surroundings,
     controller::Deletion,
     engine::{
         observing::Rounds, publishing::Phase, referring::SharedReferences, versions::Versions, writeback::Writeback,
@@ -35,6 +36,8 @@ pub(crate) struct Station {
     pub(crate) reactor: Arc<dyn ErasedReactor>,
     /// Its objects; there as soon as the engine runs.
     pub(crate) objects: Option<Reflector>,
+    /// Of its reactions; there as soon as the engine runs.
+    pub(crate) surroundings: Option<Arc<Surroundings>>,
     /// What it publishes.
     pub(crate) outputs: BTreeSet<Kind>,
     pub(crate) deadline: Duration,
@@ -112,6 +115,15 @@ impl Station {
         self.objects.as_ref().expect("the engine runs").snapshot()
     }
 
+    pub(crate) fn surroundings(&self) -> Arc<Surroundings> {
+        self.surroundings.clone().expect("the engine runs")
+    }
+
+    /// One of its objects as it is now.
+    pub(crate) fn find(&self, key: &ObjectKey) -> Option<Arc<Record>> {
+        self.objects.as_ref().expect("the engine runs").find(key)
+    }
+
     /// The shard of an object.
     pub(crate) fn shard_of(&self, key: &ObjectKey) -> usize {
         shard_of(key, self.shards.len())
@@ -144,7 +156,7 @@ pub(crate) fn difference(old: &Record, new: &Record) -> Difference {
     let intent = old.uid() != new.uid()
         || old.generation() != new.generation()
         || old.is_deleting() != new.is_deleting()
-        || old.spec() != new.spec();
+        || old.spec_bytes() != new.spec_bytes();
     if intent {
         return Difference::Intent;
     }

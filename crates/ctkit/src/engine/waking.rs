@@ -46,7 +46,7 @@ impl Engine {
     /// Looks whether a change concerns a reactor, and how.
     fn wake(&mut self, station: StationId, key: &ObjectKey, boot: bool, now: Instant) {
         let at = &mut self.stations[station.0];
-        let newest = at.snapshot().get(key);
+        let newest = at.find(key);
         let known = at.known.get_mut(key);
         let cause = match (newest, known) {
             (None, None) => {

@@ -1,7 +1,7 @@
 //! What is to be written into the source: statuses, and what was dealt with. Coalesced, until stored or superseded.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -9,11 +9,11 @@ use std::{
 use nimbus_core::{Annotations, Audience, Backoff, Labels, LeafHasher, ObjectKey, Revision, Spec as _, Uid};
 use nimbus_store::{Draft, Op, Outcome, Record, Step};
 use nimbus_wire::v1;
-use prost::Message as _;
 use prost_types::Any;
 use tokio::time::Instant;
 
 use crate::{
+    context::Edit,
     source::CommitError,
     standing::{self, Seen, Write},
 };
@@ -50,8 +50,8 @@ pub(crate) struct StatusWish {
     pub(crate) seen: Seen,
     /// The controller's own part, if it said anything.
     pub(crate) detail: Option<Any>,
-    /// By type.
-    pub(crate) conditions: BTreeMap<String, v1::Condition>,
+    /// One of each type; most statuses say one thing.
+    pub(crate) conditions: Vec<v1::Condition>,
 }
 
 #[derive(Debug)]
@@ -237,24 +237,45 @@ impl Wanted {
 // === impl StatusWish ===
 
 impl StatusWish {
+    /// Says nothing yet of a version of an object.
+    pub(crate) fn of(record: &Record) -> Self {
+        let seen = Seen { uid: record.uid().clone(), generation: record.generation() };
+        Self { seen, detail: None, conditions: Vec::new() }
+    }
+
+    /// What some edits change in a status.
+    pub(crate) fn edited(record: &Record, mut standing: v1::Standing, edits: Vec<Edit>) -> Self {
+        let unedited = standing.clone();
+        for edit in edits {
+            edit(&mut standing);
+        }
+        let detail = (standing.detail != unedited.detail).then_some(standing.detail).flatten();
+        let mut conditions = standing.conditions;
+        conditions.retain(|condition| !unedited.conditions.contains(condition));
+        Self { detail, conditions, ..Self::of(record) }
+    }
+
     fn merge(&mut self, newer: Self) {
         self.seen = newer.seen;
         self.detail = newer.detail.or(self.detail.take());
-        self.conditions.extend(newer.conditions);
+        for condition in newer.conditions {
+            self.conditions.retain(|older| older.r#type != condition.r#type);
+            self.conditions.push(condition);
+        }
     }
 
     fn grant(&self, standing: &mut v1::Standing) {
         if let Some(detail) = &self.detail {
             standing.detail = Some(detail.clone());
         }
-        for condition in self.conditions.values() {
+        for condition in &self.conditions {
             standing::set_condition(standing, condition.clone());
         }
     }
 
     /// The write that makes it true; `None` if it is, or the object is another one by now.
     fn step(&self, record: &Record) -> Option<Step> {
-        let (mut standing, _) = standing::read(&record.status());
+        let (mut standing, _) = standing::read(record.status_bytes());
         self.grant(&mut standing);
         match standing::write(record, &self.seen, &standing) {
             Write::Needed(step) => Some(*step),
@@ -299,7 +320,7 @@ impl Memory {
             owner: None,
             annotations: Annotations::default(),
             audience: Audience::Agents(Arc::default()),
-            spec: spec.pack().encode_to_vec().into(),
+            spec: spec.pack_to_vec().into(),
         };
         Step { take_over: true, ..Op::Upsert(draft).into() }
     }

@@ -1,5 +1,10 @@
 //! From what is to be written into the source to transactions.
 
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, Waker},
+};
+
 use nimbus_store::{Committed, Txn};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -19,12 +24,29 @@ pub(crate) struct Written {
     tenure: CancellationToken,
 }
 
+/// Transactions that a source in this process takes without a pause: reactions make less than this in one go.
+const AT_ONCE: usize = 8;
+
 // === impl Engine ===
 
 impl Engine {
     /// Writes what is to be written; says when to look again.
     pub(crate) fn write(&mut self, now: Instant) -> Option<Instant> {
-        let mut next: Option<Instant> = None;
+        for _ in 0..AT_ONCE {
+            self.write_some(now);
+            let deadline = |(station, shard): &(StationId, usize)| {
+                self.stations[station.0].shards[*shard].writeback.deadline().unwrap_or(now)
+            };
+            match self.unwritten.iter().map(deadline).min() {
+                Some(at) if at <= now => {}
+                next => return next,
+            }
+        }
+        // Others have their turn, and then there is more.
+        Some(now)
+    }
+
+    fn write_some(&mut self, now: Instant) {
         for (station, shard) in std::mem::take(&mut self.unwritten) {
             // Whoever has no right to it any more is told so in a moment.
             let Some(permit) = self.shares.permit(Shard::at(shard)) else { continue };
@@ -32,22 +54,26 @@ impl Engine {
             let snapshot = at.snapshot();
             let of = &mut at.shards[shard];
             let Some(steps) = of.writeback.next(&at.name, now, |key| snapshot.get(key)) else {
-                if let Some(deadline) = of.writeback.deadline() {
+                if of.writeback.deadline().is_some() {
                     self.unwritten.insert((station, shard));
-                    next = Some(next.map_or(deadline, |next| next.min(deadline)));
                 }
                 continue;
             };
             // Leases are kept where objects come from.
             let (fence, leases) = fencing(permit, true);
             let txn = Txn { publisher: of.publisher.clone(), fence, leases, steps };
-            let (commit, runner, tenure) = (self.source.commit(txn), self.runner.clone(), of.tenure.clone());
+            let (mut commit, tenure) = (self.source.commit(txn), of.tenure.clone());
+            // A source in this process has often done it by now.
+            if let Poll::Ready(result) = commit.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                self.written(Written { station, shard, result, tenure }, now);
+                continue;
+            }
+            let runner = self.runner.clone();
             self.runner.tracker.spawn(async move {
-                let result = commit.await;
+                let result = poll_fn(|cx| commit.as_mut().poll(cx)).await;
                 drop(runner.events.send(Event::Written(Written { station, shard, result, tenure })).await);
             });
         }
-        next
     }
 
     /// They have been written, or have not.

@@ -15,6 +15,15 @@ pub(crate) struct Owner {
 // === impl Owner ===
 
 impl Owner {
+    /// Whether this is what travels with each child.
+    pub(crate) fn is(&self, wire: &v1::Owner) -> bool {
+        let (key, uid) = (&self.key, &self.uid);
+        *wire.kind == *key.kind().as_str()
+            && *wire.namespace == *key.namespace()
+            && *wire.name == *key.name()
+            && *wire.uid == *uid.as_str()
+    }
+
     /// The owner as it travels with each child.
     pub(crate) fn to_wire(&self) -> v1::Owner {
         let v1::Key { kind, namespace, name } = self.key.to_wire();

@@ -16,7 +16,7 @@ impl Publications {
     pub(crate) fn recover(&mut self, records: &[Arc<Record>]) {
         let before = std::mem::take(self);
         for record in records {
-            match record.owner().and_then(owner_key) {
+            match record.owner().and_then(|owner| owner_key(&owner)) {
                 Some(owner) => self.claim(&owner, record.key().clone()),
                 None => drop(self.orphans.insert(record.key().clone())),
             }

@@ -24,7 +24,7 @@ fn adds_come_before_removals_and_carry_their_owner() {
     let steps = publications.stage(&owner("a", 1), drafts(&["w", "y", "v"])).unwrap();
     assert_eq!(show(&steps), "+w +y +v -x -z");
     let Op::Upsert(draft) = &steps[0].op else { panic!("an add comes first") };
-    assert_eq!(draft.owner, Some(owner("a", 1).to_wire()));
+    assert_eq!(draft.owner, Some(owner("a", 1).to_wire().into()));
 }
 
 /// H18: what there is and what there should be are looked at together, so that nothing of either is missed.

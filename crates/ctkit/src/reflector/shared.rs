@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use nimbus_core::{Kind, Revision};
+use nimbus_core::{Kind, ObjectKey, Revision};
+use nimbus_store::Record;
 use parking_lot::Mutex;
 use tokio::{
     sync::watch,
@@ -51,6 +52,11 @@ impl Shared {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot::of_copies([(self.kind.clone(), self.copy())])
+    }
+
+    /// One object as subscribers know it.
+    pub(crate) fn find(&self, key: &ObjectKey) -> Option<Arc<Record>> {
+        self.known.borrow().copy.objects.get(key).cloned()
     }
 
     /// The kind as subscribers know it.

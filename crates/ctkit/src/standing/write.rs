@@ -3,7 +3,6 @@
 use nimbus_core::{Generation, Spec as _, Uid};
 use nimbus_store::{Op, Precondition, Record, StatusDraft, Step};
 use nimbus_wire::v1;
-use prost::Message as _;
 
 /// The version of an object that a status was computed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +40,8 @@ pub(crate) fn write(record: &Record, seen: &Seen, standing: &v1::Standing) -> Wr
     }
     let mut standing = standing.clone();
     standing.conditions.retain(|condition| condition.generation <= seen.generation.0);
-    let status = standing.pack().encode_to_vec();
-    if record.status() == status && record.observed() == seen.generation {
+    let status = standing.pack_to_vec();
+    if record.status_bytes() == status && record.observed() == seen.generation {
         return Write::Unchanged;
     }
     let draft = StatusDraft { key: record.key().clone(), status: status.into(), observed: seen.generation };

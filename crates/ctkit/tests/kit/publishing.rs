@@ -160,7 +160,7 @@ fn ctkit_draft(key: &ObjectKey, text: &str) -> nimbus_store::Draft {
         generation: parts.generation,
         labels: parts.labels,
         refs: parts.refs,
-        owner: parts.owner,
+        owner: parts.owner.map(Into::into),
         annotations: parts.annotations,
         audience: parts.audience,
         spec: prost::Message::encode_to_vec(&parts.spec.pack()).into(),

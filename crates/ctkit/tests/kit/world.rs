@@ -161,7 +161,7 @@ pub(crate) async fn apply<K: Spec>(store: &Store, draft: Draft<K>) {
         generation: parts.generation,
         labels: parts.labels,
         refs: parts.refs,
-        owner: parts.owner,
+        owner: parts.owner.map(Into::into),
         annotations: parts.annotations,
         audience: parts.audience,
         spec: parts.spec.pack().encode_to_vec().into(),

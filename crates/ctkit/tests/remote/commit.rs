@@ -34,7 +34,9 @@ async fn a_transaction_arrives_as_it_was_meant() {
             generation: Some(Generation(7)),
             labels: nimbus_core::Labels::new(&[("zone".to_owned(), "a".to_owned())].into()).unwrap(),
             refs: [nimbus_core::Reference::strong(key("a"))].into(),
-            owner: Some(nimbus_wire::v1::Owner { kind: "t.v1.Alpha".into(), name: "o".into(), ..Default::default() }),
+            owner: Some(
+                nimbus_wire::v1::Owner { kind: "t.v1.Alpha".into(), name: "o".into(), ..Default::default() }.into(),
+            ),
             annotations: nimbus_core::Annotations::new([("note".to_owned(), "x".to_owned())].into()).unwrap(),
             ..draft("b", "1")
         };

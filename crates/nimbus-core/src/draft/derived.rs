@@ -1,12 +1,10 @@
 //! Names of objects that exist on behalf of others: computed, so that a restart finds what it published before.
 
-use std::fmt::Write as _;
-
 use nimbus_wire::v1;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Draft, Kind, Object, ObjectKey, Spec, Uid,
+    Draft, Kind, Object, Spec, Uid,
     id::{MAX_ID, is_name_char},
 };
 
@@ -17,9 +15,13 @@ const HASH_DIGITS: usize = 10;
 /// Of the role: the rest is for the name of the parent, which people look for first.
 const MAX_ROLE: usize = 64;
 
-/// What the two hashes are of; a third use would get a third one.
-const NAME_USE: &str = "nimbus derived name";
-const UID_USE: &str = "nimbus derived uid";
+/// What the hash is of; another use would get another one.
+const USE: &str = "nimbus derived";
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Of a parent and a role, which gives the name; and then of the kind of the child as well, which gives the uid.
+struct Hash(Sha256);
 
 // === impl Object ===
 
@@ -36,45 +38,69 @@ impl<K: Spec> Object<K> {
             name: key.name().to_owned(),
             uid: uid.to_string(),
         };
+        let hash = Hash::new([USE, key.kind().as_str(), key.namespace(), uid.as_str(), role]);
+        let name = derived_name(key.name(), role, &hash);
         Draft {
-            uid: Some(derived_uid(key, uid, role, &K::kind())),
+            namespace: key.namespace().to_owned(),
+            uid: Some(derived_uid(hash, &K::kind())),
             owner: Some(owner),
-            ..Draft::new(&derived_name(key, uid, role), spec).in_namespace(key.namespace())
+            ..Draft::named(name, spec)
         }
     }
 }
 
 /// `<parent>-<role>-<hash>`: the first two for people, the hash so that no two are the same.
-fn derived_name(parent: &ObjectKey, uid: &Uid, role: &str) -> String {
-    let mut name: String = role.chars().take(MAX_ROLE).map(|c| if is_name_char(c) { c } else { '-' }).collect();
-    if !name.is_empty() {
-        name.insert(0, '-');
-    }
-    let room = MAX_ID - HASH_DIGITS - 1 - name.len();
+fn derived_name(parent: &str, role: &str, hash: &Hash) -> String {
+    let role = role.char_indices().nth(MAX_ROLE).map_or(role, |(end, _)| &role[..end]);
+    let digits = hash.digits();
+    // What is not ASCII becomes one character that is.
+    let room = MAX_ID - HASH_DIGITS - 1 - role.chars().count() - usize::from(!role.is_empty());
     // Names are ASCII: each byte is a character.
-    name.insert_str(0, &parent.name()[..parent.name().len().min(room)]);
+    let parent = &parent[..parent.len().min(room)];
+    let mut name = String::with_capacity(parent.len() + role.len() + HASH_DIGITS + 2);
+    name.push_str(parent);
+    if !role.is_empty() {
+        name.push('-');
+        name.extend(role.chars().map(|c| if is_name_char(c) { c } else { '-' }));
+    }
     name.push('-');
-    let parts = [NAME_USE, parent.kind().as_str(), parent.namespace(), uid.as_str(), role];
-    name.push_str(&hash(parts)[..HASH_DIGITS]);
+    name.push_str(&text(&digits)[..HASH_DIGITS]);
     name
 }
 
-fn derived_uid(parent: &ObjectKey, uid: &Uid, role: &str, child: &Kind) -> Uid {
-    let parts = [UID_USE, parent.kind().as_str(), parent.namespace(), uid.as_str(), role, child.as_str()];
-    Uid::new(&hash(parts)).expect("hex digits are a name")
+fn derived_uid(mut hash: Hash, child: &Kind) -> Uid {
+    hash.part(child.as_str());
+    Uid::new(text(&hash.digits())).expect("hex digits are a name")
 }
 
-/// Of the parts, each framed by its length; 32 hex digits.
-fn hash<const N: usize>(parts: [&str; N]) -> String {
-    let mut state = Sha256::new();
-    for part in parts {
-        state.update((part.len() as u64).to_le_bytes());
-        state.update(part);
+// === impl Hash ===
+
+impl Hash {
+    /// Of the parts, each framed by its length.
+    fn new<const N: usize>(parts: [&str; N]) -> Self {
+        let mut hash = Self(Sha256::new());
+        parts.into_iter().for_each(|part| hash.part(part));
+        hash
     }
-    state.finalize()[..16].iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("a string takes everything");
-        hex
-    })
+
+    fn part(&mut self, part: &str) {
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    /// 32 hex digits.
+    fn digits(&self) -> [u8; 32] {
+        let bytes = self.0.clone().finalize();
+        let mut digits = [0; 32];
+        for (two, byte) in digits.chunks_exact_mut(2).zip(&bytes[..16]) {
+            two.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        digits
+    }
+}
+
+fn text(digits: &[u8; 32]) -> &str {
+    std::str::from_utf8(digits).expect("hex digits are ASCII")
 }
 
 #[cfg(test)]

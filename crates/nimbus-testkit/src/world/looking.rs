@@ -66,7 +66,7 @@ impl World {
     pub async fn propagation(&self, key: &ObjectKey) -> Propagation {
         let state = self.serving.bus.store().state();
         let is_ours =
-            |record: &&Arc<Record>| record.key() == key || record.owner().is_some_and(|owner| is_key(owner, key));
+            |record: &&Arc<Record>| record.key() == key || record.owner().is_some_and(|owner| is_key(&owner, key));
         let records = state.kinds().flat_map(|(_, kind)| kind.all().iter(None));
         let found: Vec<_> = records.filter(is_ours).cloned().collect();
         let bus = Store::from_bus(self.serving.bus.clone());

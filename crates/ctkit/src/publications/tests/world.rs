@@ -46,7 +46,7 @@ pub(crate) fn record(name: &str, owner: Option<&str>) -> Arc<Record> {
         generation: Generation(1),
         labels: Labels::default(),
         refs: Arc::default(),
-        owner,
+        owner: owner.map(Into::into),
         manager: PublisherId::new("p").unwrap(),
         annotations: Annotations::default(),
         finalizers: Finalizers::default(),
