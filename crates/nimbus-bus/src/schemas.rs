@@ -114,7 +114,7 @@ impl Schemas {
         field::read(&field::resolve(current.kind(kind)?, path).ok()?, bytes)
     }
 
-    /// Whether [`Schemas::field`] can read `path` in messages of `kind`.
+    /// Whether [`Schemas::field`] can read `path` in messages of `kind`, and it is no secret.
     pub fn has_field(&self, kind: &str, path: &[&str]) -> bool {
         self.check_field(kind, path).is_ok()
     }
@@ -129,7 +129,7 @@ impl Schemas {
         let Some(message) = current.kind(kind) else {
             return Err(format!("kind {kind} is not registered, so its fields are unknown"));
         };
-        field::resolve(message, path).map(drop)
+        field::resolve(message, path).and_then(|steps| field::check_secrets(&steps))
     }
 
     /// What is known now. Never changes; a later registration makes another.

@@ -25,7 +25,7 @@ pub(crate) struct OutputArguments {
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
 
-    /// Whether to use colours. Without being told, only on a terminal, and not if NO_COLOR is set.
+    /// Whether to use colours. Without being told, only on a terminal, and not if `NO_COLOR` is set.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: Color,
 
@@ -43,7 +43,7 @@ pub(crate) enum Format {
     Wide,
     /// One document; of several objects `{"items": [...]}`.
     Json,
-    /// One document for each object; `nimbus apply -f -` reads them again.
+    /// One document for each object, as in docs/MANIFESTS.md.
     Yaml,
     /// KIND/NAME, one a line.
     Name,

@@ -49,6 +49,11 @@ async fn a_secret_is_printed_only_for_those_who_ask_for_it() {
         }
     }
     world.fails(
+        &["list", "account", "--filter", "spec.password=guess"],
+        5,
+        "field demo.v1.Account.password is secret (debug_redact) and cannot be compared",
+    );
+    world.fails(
         &["get", "account", "--show-secrets"],
         5,
         "--show-secrets shows nothing in a table (hint: add -o yaml)",

@@ -20,7 +20,7 @@ use crate::{
 #[command(after_help = "Examples:
   nimbus get networkpolicy                all objects of a kind, by the end of its name
   nimbus get networkpolicy web db         two of them
-  nimbus get networkpolicy/web -o yaml    one as a manifest, to be edited and applied")]
+  nimbus get networkpolicy/web -o yaml    one as a manifest")]
 pub(crate) struct Arguments {
     /// KIND, or KIND NAME..., or KIND/NAME...
     #[arg(required = true, value_name = "KIND [NAME]")]
