@@ -6,6 +6,7 @@ mod agent_faults;
 mod bad_bytes;
 mod bad_input;
 mod bad_order;
+mod cli;
 mod command;
 mod demo;
 mod durable;

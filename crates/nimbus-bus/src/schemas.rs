@@ -8,7 +8,6 @@ mod field;
 mod file;
 mod imports;
 mod limits;
-mod nearest;
 mod registration;
 mod shape;
 mod snapshot;
@@ -88,7 +87,7 @@ impl Schemas {
 
     /// The registered kind whose name is most like `kind`, for error messages.
     pub fn nearest_kind(&self, kind: &str) -> Option<String> {
-        nearest::nearest(kind, self.inner.current.load().kinds())
+        nimbus_core::nearest(kind, self.inner.current.load().kinds())
     }
 
     /// Whether `bytes` decode as a message of `kind`; those of a kind that is not registered always do.
@@ -115,7 +114,7 @@ impl Schemas {
         field::read(&field::resolve(current.kind(kind)?, path).ok()?, bytes)
     }
 
-    /// Whether [`Schemas::field`] can read `path` in messages of `kind`.
+    /// Whether [`Schemas::field`] can read `path` in messages of `kind`, and it is no secret.
     pub fn has_field(&self, kind: &str, path: &[&str]) -> bool {
         self.check_field(kind, path).is_ok()
     }
@@ -130,7 +129,7 @@ impl Schemas {
         let Some(message) = current.kind(kind) else {
             return Err(format!("kind {kind} is not registered, so its fields are unknown"));
         };
-        field::resolve(message, path).map(drop)
+        field::resolve(message, path).and_then(|steps| field::check_secrets(&steps))
     }
 
     /// What is known now. Never changes; a later registration makes another.

@@ -1,6 +1,16 @@
 //! The `nimbus` command.
 
+mod client;
+mod command;
+mod failure;
+mod kinds;
 mod limits;
+mod listing;
+mod manifest;
+mod naming;
+mod object_table;
+mod output;
+mod schemas;
 mod serve;
 mod shutdown;
 
@@ -9,42 +19,67 @@ use std::{io::IsTerminal as _, process::ExitCode};
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+use crate::{
+    command::{completion, delete, get, kinds as kinds_command, list, version},
+    failure::{EXIT_CODES, Failure},
+};
+
 /// Distributes desired state to thousands of machines, and knows who has it.
 #[derive(Debug, Parser)]
-#[command(name = "nimbus", version)]
+#[command(name = "nimbus", version, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+
+    /// Say more about what happens, on standard error; twice, even more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a bus.
     Serve(Box<serve::Arguments>),
+    Get(get::Arguments),
+    List(list::Arguments),
+    Kinds(kinds_command::Arguments),
+    Delete(delete::Arguments),
+    Version(version::Arguments),
+    Completion(completion::Arguments),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { command } = Arguments::parse();
-    start_logging();
-    let result = match command {
-        Command::Serve(arguments) => serve::run(*arguments).await,
-    };
-    match result {
+    let Arguments { command, verbose } = Arguments::parse();
+    start_logging(&command, verbose);
+    match run(command).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            #[allow(clippy::print_stderr, reason = "the place where a command says why it failed")]
-            {
-                eprintln!("nimbus: {message}");
-            }
-            ExitCode::FAILURE
-        }
+        Err(failure) => failure.report(),
     }
 }
 
-/// People read lines, programs read JSON; `NIMBUS_LOG` says how much.
-fn start_logging() {
-    let filter = EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(arguments) => serve::run(*arguments).await.map_err(Failure::from),
+        Command::Get(arguments) => get::run(&arguments).await,
+        Command::List(arguments) => list::run(&arguments).await,
+        Command::Kinds(arguments) => kinds_command::run(&arguments).await,
+        Command::Delete(arguments) => delete::run(&arguments).await,
+        Command::Version(arguments) => version::run(&arguments).await,
+        Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
+    }
+}
+
+/// A bus says what happens to it; a client only what went wrong. `NIMBUS_LOG` and `-v` say how much. People read lines, and
+/// programs that keep what a bus says read JSON.
+fn start_logging(command: &Command, verbose: u8) {
+    let serves = matches!(command, Command::Serve(_));
+    let filter = match (verbose, serves) {
+        (0, true) => EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
+        (0, false) => EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("warn")),
+        (1, _) => EnvFilter::new("debug"),
+        (_, _) => EnvFilter::new("trace"),
+    };
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if std::io::stderr().is_terminal() { logs.init() } else { logs.json().init() }
+    if serves && !std::io::stderr().is_terminal() { logs.json().init() } else { logs.init() }
 }

@@ -51,6 +51,8 @@ const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../agents/zone-agen
 
 /// The descriptors, so that tools such as grpcurl read and write specs as JSON.
 pub(crate) fn descriptors() -> Result<Vec<u8>, protox::Error> {
-    use prost::Message as _;
-    Ok(protox::compile(["demo/v1/policies.proto"], [PROTO])?.encode_to_vec())
+    // Not by way of prost's own types, which know fewer options: a field marked as secret would no longer be one.
+    let mut compiler = protox::Compiler::new([PROTO])?;
+    compiler.include_imports(true).open_file("demo/v1/policies.proto")?;
+    Ok(compiler.encode_file_descriptor_set())
 }

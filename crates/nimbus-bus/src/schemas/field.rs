@@ -1,11 +1,9 @@
 //! Reads one field of an encoded message, without decoding the rest.
 
+use nimbus_core::nearest;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::schemas::{
-    nearest::nearest,
-    wire::{Raw, Records},
-};
+use crate::schemas::wire::{Raw, Records};
 
 /// How far a scan has come. What comes later on the wire overrides what came before, as when messages are merged.
 struct Scan<'a> {
@@ -41,6 +39,26 @@ pub(super) fn resolve(message: &MessageDescriptor, path: &[&str]) -> Result<Vec<
         steps.push(field);
     }
     if steps.is_empty() { Err("the path names no field".to_owned()) } else { Ok(steps) }
+}
+
+/// Number of `FieldOptions.debug_redact`, with which schemas mark secrets.
+const DEBUG_REDACT: u32 = 16;
+
+/// Refuses secrets: who may ask whether a field has some value finds it out, and answers about filters name what they
+/// found.
+///
+/// # Errors
+///
+/// Says which field is one.
+pub(super) fn check_secrets(steps: &[FieldDescriptor]) -> Result<(), String> {
+    let is_secret = |field: &&FieldDescriptor| {
+        let option = field.options().get_field_by_number(DEBUG_REDACT).map(|value| value.as_bool());
+        option == Some(Some(true))
+    };
+    match steps.iter().find(is_secret) {
+        Some(field) => Err(format!("field {} is secret (debug_redact) and cannot be compared", field.full_name())),
+        None => Ok(()),
+    }
 }
 
 /// The value at the end of resolved `steps`, as text.

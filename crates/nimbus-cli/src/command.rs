@@ -1,0 +1,8 @@
+//! The commands that talk to a bus, one file each.
+
+pub(crate) mod completion;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod kinds;
+pub(crate) mod list;
+pub(crate) mod version;

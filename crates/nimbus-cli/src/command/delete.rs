@@ -1,0 +1,91 @@
+//! `nimbus delete`: the end of objects.
+
+use clap::Args;
+use nimbus_wire::v1::{self, Result as Effect};
+
+use crate::{
+    client::{Client, ClientArguments, PublisherArguments},
+    failure::{Exit, Failure},
+    kinds::Kinds,
+    naming::Named,
+    object_table::key_name,
+    output::Printer,
+};
+
+/// Delete objects: all that are named, or none.
+///
+/// Only those that --publisher owns are deleted. An object with finalizers is marked, and goes when the last of them is
+/// done.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  nimbus delete networkpolicy web db
+  nimbus delete networkpolicy/web --publisher policies    an object of another publisher, in its name")]
+pub(crate) struct Arguments {
+    /// KIND NAME..., or KIND/NAME...
+    #[arg(required = true, value_name = "KIND NAME")]
+    words: Vec<String>,
+
+    /// The namespace of the objects.
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// It is no failure if an object is gone already.
+    #[arg(long)]
+    ignore_not_found: bool,
+
+    /// Check everything, delete nothing.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    publisher: PublisherArguments,
+
+    #[command(flatten)]
+    client: ClientArguments,
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let named = Named::objects(&arguments.words, arguments.namespace.as_deref())?;
+    let client = arguments.client.client()?;
+    let kinds = Kinds::fetch(&client).await?;
+    let keys: Vec<v1::Key> = named.iter().map(|naming| kinds.key(naming)).collect::<Result<_, _>>()?;
+    let take_over = arguments.publisher.take_over;
+    let delete = |key: &v1::Key| v1::Op { op: Some(v1::op::Op::Delete(key.clone())), take_over, ..v1::Op::default() };
+    let request = v1::ApplyRequest {
+        publisher: arguments.publisher.name(&client),
+        ops: keys.iter().map(delete).collect(),
+        dry_run: arguments.dry_run,
+        ..v1::ApplyRequest::default()
+    };
+    let answer = client.call(client.publisher().apply(request)).await?;
+    let mut printer = Printer::lines();
+    let mut missing = false;
+    for (key, outcome) in keys.iter().zip(&answer.outcomes) {
+        let name = key_name(key);
+        let would = if arguments.dry_run { " (dry run)" } else { "" };
+        match outcome.result() {
+            Effect::Absent if arguments.ignore_not_found => {}
+            Effect::Absent => {
+                missing = true;
+                printer.note(&format!("{name} does not exist"))?;
+            }
+            Effect::Deleting => {
+                let waits = waits_for(&client, key).await?;
+                printer.line(&format!("{name} marked for deletion, waits for {waits}{would}"))?;
+            }
+            _ => printer.line(&format!("{name} deleted{would}"))?,
+        }
+    }
+    printer.flush()?;
+    if missing { Err(Failure::silent(Exit::NotFound)) } else { Ok(()) }
+}
+
+/// Who has something to do before the object goes.
+async fn waits_for(client: &Client, key: &v1::Key) -> Result<String, Failure> {
+    let v1::Key { kind, namespace, name } = key.clone();
+    match client.call(client.bus().get(v1::GetRequest { kind, namespace, name })).await {
+        Ok(answer) => Ok(answer.object.unwrap_or_default().finalizers.join(", ")),
+        Err(failure) if failure.is(Exit::NotFound) => Ok("nobody any more".to_owned()),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,91 @@
+//! What commands print: tables for people, JSON, YAML and names for programs.
+
+mod items;
+mod printer;
+mod table;
+mod wire;
+mod yaml;
+
+use std::{env, io::IsTerminal as _};
+
+use clap::{Args, ValueEnum};
+
+pub(crate) use crate::output::{
+    items::Items,
+    printer::Printer,
+    table::{Cell, Column, Table, Tone},
+    wire::wire_json,
+};
+
+/// How to print. To be flattened into the arguments of every command that prints more than a line.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// What to print.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
+
+    /// Whether to use colours. Without being told, only on a terminal, and not if `NO_COLOR` is set.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+
+    /// No first line with the names of the columns.
+    #[arg(long)]
+    no_headers: bool,
+}
+
+/// What to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns for people.
+    Table,
+    /// The same, with more of them.
+    Wide,
+    /// One document; of several objects `{"items": [...]}`.
+    Json,
+    /// One document for each object, as in docs/MANIFESTS.md.
+    Yaml,
+    /// KIND/NAME, one a line.
+    Name,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+// === impl Format ===
+
+impl Format {
+    /// Whether specs are printed, and so must be readable.
+    pub(crate) fn has_specs(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml)
+    }
+}
+
+// === impl OutputArguments ===
+
+impl OutputArguments {
+    /// Prints to standard output in this way.
+    pub(crate) fn printer(&self) -> Printer {
+        let colored = match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stdout().is_terminal() && colors_are_welcome(),
+        };
+        Printer::new(Box::new(std::io::stdout().lock()), self.output, colored, !self.no_headers)
+    }
+
+    /// What to print.
+    pub(crate) fn format(&self) -> Format {
+        self.output
+    }
+}
+
+/// As no-color.org has it, and terminals that cannot.
+fn colors_are_welcome() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
