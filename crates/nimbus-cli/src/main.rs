@@ -1,5 +1,6 @@
 //! The `nimbus` command.
 
+mod demo;
 mod limits;
 mod serve;
 mod shutdown;
@@ -21,14 +22,18 @@ struct Arguments {
 enum Command {
     /// Run a bus.
     Serve(Box<serve::Arguments>),
+    /// See it work: a bus, a controller and agents on this machine, and a story that is told while it happens.
+    Demo(demo::Arguments),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
-    start_logging();
+    // The demo has a story to tell, in which everybody's notes would get lost.
+    start_logging(if matches!(command, Command::Demo(_)) { "error" } else { "info" });
     let result = match command {
         Command::Serve(arguments) => serve::run(*arguments).await,
+        Command::Demo(arguments) => return demo::run(arguments).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,8 +48,8 @@ async fn main() -> ExitCode {
 }
 
 /// People read lines, programs read JSON; `NIMBUS_LOG` says how much.
-fn start_logging() {
-    let filter = EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+fn start_logging(otherwise: &str) {
+    let filter = EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() { logs.init() } else { logs.json().init() }
 }
