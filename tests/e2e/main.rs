@@ -21,5 +21,6 @@ mod policies;
 mod python_agent;
 mod raw;
 mod server;
+mod story;
 mod wait;
 mod wakes;

@@ -73,14 +73,21 @@ impl Operator {
         let deletes = deleted.iter().map(|name| v1::op::Op::Delete(key(POLICY, name)));
         let ops = upserts.chain(deletes).map(|op| v1::Op { op: Some(op), ..v1::Op::default() }).collect();
         let request = v1::ApplyRequest { publisher: PUBLISHER.to_owned(), ops, ..v1::ApplyRequest::default() };
-        let answer = PublisherClient::new(self.0.clone()).apply(request).await.map_err(said)?;
+        let answer = PublisherClient::new(self.0.clone())
+            .apply(request)
+            .await
+            .map_err(|status| said(&status))?;
         Ok(answer.into_inner().revision)
     }
 
     /// A policy, and what its controller says of it.
     pub(crate) async fn policy(&self, name: &str) -> Result<(v1::Object, v1::Standing), String> {
         let request = v1::GetRequest { kind: POLICY.to_owned(), name: name.to_owned(), ..v1::GetRequest::default() };
-        let answer = BusClient::new(self.0.clone()).get(request).await.map_err(said)?.into_inner();
+        let answer = BusClient::new(self.0.clone())
+            .get(request)
+            .await
+            .map_err(|status| said(&status))?
+            .into_inner();
         let object = answer.object.unwrap_or_default();
         let standing = standing(&object)?;
         Ok((object, standing))
@@ -124,20 +131,27 @@ impl Operator {
     pub(crate) async fn propagation(&self, revision: u64) -> Result<v1::Propagation, String> {
         let target = Some(v1::Target { target: Some(Target::Revision(revision)) });
         let request = v1::GetPropagationRequest { target, ..v1::GetPropagationRequest::default() };
-        let answer = self.fleet().get_propagation(request).await.map_err(said)?;
+        let answer = self.fleet().get_propagation(request).await.map_err(|status| said(&status))?;
         Ok(answer.into_inner().propagation.unwrap_or_default())
     }
 
     /// Why an agent has, or has not, applied some rules.
     pub(crate) async fn explain(&self, agent: &str, rules: &str) -> Result<v1::ExplainResponse, String> {
         let request = v1::ExplainRequest { agent: agent.to_owned(), object: Some(key(RULES, rules)) };
-        Ok(self.fleet().explain(request).await.map_err(said)?.into_inner())
+        Ok(self.fleet().explain(request).await.map_err(|status| said(&status))?.into_inner())
     }
 
     /// What the bus knows of one agent.
     pub(crate) async fn agent(&self, id: &str) -> Result<v1::AgentInfo, String> {
         let request = v1::ListAgentsRequest { agents: vec![id.to_owned()], ..v1::ListAgentsRequest::default() };
-        let found = self.fleet().list_agents(request).await.map_err(said)?.into_inner().agents.pop();
+        let found = self
+            .fleet()
+            .list_agents(request)
+            .await
+            .map_err(|status| said(&status))?
+            .into_inner()
+            .agents
+            .pop();
         found.ok_or_else(|| format!("the bus knows no agent {id}"))
     }
 
@@ -145,7 +159,11 @@ impl Operator {
     pub(crate) async fn census(&self) -> Result<Census, String> {
         let count = async |behind| {
             let request = v1::ListAgentsRequest { behind, page_size: 1, ..v1::ListAgentsRequest::default() };
-            self.fleet().list_agents(request).await.map_err(said).map(tonic::Response::into_inner)
+            self.fleet()
+                .list_agents(request)
+                .await
+                .map_err(|status| said(&status))
+                .map(tonic::Response::into_inner)
         };
         let (all, behind) = (count(false).await?, count(true).await?);
         let behind = behind.connected + behind.away + behind.lost;
@@ -155,7 +173,7 @@ impl Operator {
     /// Where the bus stands.
     pub(crate) async fn head(&self) -> Result<Head, String> {
         let request = v1::ListAgentsRequest { agents: vec![NOBODY.to_owned()], ..v1::ListAgentsRequest::default() };
-        let answer = self.fleet().list_agents(request).await.map_err(said)?.into_inner();
+        let answer = self.fleet().list_agents(request).await.map_err(|status| said(&status))?.into_inner();
         Ok(Head { epoch: answer.epoch, revision: answer.revision })
     }
 
@@ -168,7 +186,11 @@ impl Operator {
         loop {
             let kinds = vec![kind.to_owned()];
             let request = v1::ListRequest { kinds, page_size: PAGE, page_token, ..v1::ListRequest::default() };
-            let page = BusClient::new(self.0.clone()).list(request).await.map_err(said)?.into_inner();
+            let page = BusClient::new(self.0.clone())
+                .list(request)
+                .await
+                .map_err(|status| said(&status))?
+                .into_inner();
             all.extend(page.objects);
             if page.next_page_token.is_empty() {
                 return Ok(all);
@@ -197,6 +219,6 @@ fn standing(object: &v1::Object) -> Result<v1::Standing, String> {
     v1::Standing::decode(&*status.value).map_err(|error| format!("the status of {}: {error}", object.name))
 }
 
-fn said(status: Status) -> String {
+fn said(status: &Status) -> String {
     format!("the bus does not answer: {}", status.message())
 }

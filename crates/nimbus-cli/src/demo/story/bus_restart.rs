@@ -6,7 +6,7 @@ use crate::demo::{
     cast::Cast,
     figures,
     stage::{Stage, Untrue},
-    story::controller_restart::at_rest,
+    story::{controller_restart::at_rest, reach_all},
 };
 
 pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untrue> {
@@ -34,7 +34,7 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untru
         })
         .await?;
     let sent = cast.fleet.traffic() - traffic;
-    let resumed = (sent.resumed, sent.restarted) == (agents, 0);
+    let resumed = sent.resumed >= agents && sent.restarted == 0;
     stage.check(&format!("{agents} agents go on where they were"), resumed, &format!("{sent:?}"))?;
     stage.check("no object is sent", sent.events == 0, &figures::events(sent.events))?;
     let bytes = figures::bytes(sent.bytes);
@@ -43,7 +43,9 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untru
         figures::events(sent.events)
     ));
 
-    let after = at_rest(stage, cast).await?;
+    let head = cast.operator.head().await;
+    let after = stage.must("the bus says where it is", head)?;
+    reach_all(stage, cast, after.revision).await?;
     let listed = cast.operator.rules().await;
     let now = stage.must("the rules are listed", listed)?;
     let versions =

@@ -28,7 +28,7 @@ fn events_are_counted_however_the_bytes_are_cut() {
     let settings = http2(4, 0, &[0; 12]);
     let two = [batch(2), batch(0)].concat();
     let split = batch(300);
-    let (first, second) = split.split_at(1000);
+    let (first, second) = split.split_at(split.len() / 2);
     let report = http2(0, 3, &batch(9));
     let bytes = [
         settings,
