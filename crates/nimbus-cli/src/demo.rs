@@ -117,7 +117,7 @@ async fn play(arguments: Arguments) -> Result<ExitCode, String> {
         }
         () = perform(&mut stage, &mut cast, agents, once, &mut end) => {}
     }
-    // What was told stays on the screen.
+    // What comes next on a terminal begins a line of its own.
     stage.screen.line("");
     if let Some(kept) = cast.kept() {
         stage.screen.line(&format!("Its files are kept in {}.", kept.display()));
@@ -141,7 +141,7 @@ async fn perform(stage: &mut Stage, cast: &mut Cast, agents: u32, once: bool, en
                 .heading(&format!("The story ends here, because this did not come true: {}", untrue.expected));
         }
     }
-    if once {
+    if once || stage.screen.is_closed() {
         return;
     }
     let listed = cast.operator.rules_of(story::WEB).await.unwrap_or_default();

@@ -38,13 +38,16 @@ impl Table {
         Arc::new(Self { room, in_force: Mutex::default() })
     }
 
-    /// The statements that are in force of one object.
-    pub(crate) fn statements(&self, name: &str) -> Option<Vec<String>> {
+    /// Everything that is in force.
+    pub(crate) fn in_force(&self) -> BTreeMap<ObjectKey, Vec<String>> {
+        self.in_force.lock().clone()
+    }
+
+    /// What is in force of one object.
+    pub(crate) fn statements(&self, name: &str) -> Vec<String> {
         let in_force = self.in_force.lock();
-        in_force
-            .iter()
-            .find(|(key, _)| key.name() == name)
-            .map(|(_, statements)| statements.clone())
+        let found = in_force.iter().find(|(key, _)| key.name() == name);
+        found.map(|(_, statements)| statements.clone()).unwrap_or_default()
     }
 }
 

@@ -69,13 +69,10 @@ impl Fleet {
         self.0.get(id).ok_or_else(|| format!("there is no agent {id}"))
     }
 
-    /// Those of a zone.
-    pub(crate) fn of_zone<'a>(&'a self, zone: &'a str) -> impl Iterator<Item = (&'a str, &'a Member)> {
-        let is_there = move |id: &str| id.rsplit_once('-').is_some_and(|(of, _)| of == zone);
-        self.0
-            .iter()
-            .map(|(id, member)| (id.as_str(), member))
-            .filter(move |(id, _)| is_there(id))
+    /// All of them, each with its name and its zone.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &str, &Member)> {
+        let zone = |id: &'_ str| id.rsplit_once('-').map_or("", |(zone, _)| zone).len();
+        self.0.iter().map(move |(id, member)| (id.as_str(), &id[..zone(id)], member))
     }
 
     /// All that has come down to all of them.

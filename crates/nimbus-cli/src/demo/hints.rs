@@ -26,20 +26,28 @@ impl Hints {
         Self { program: program().unwrap_or_else(|| "nimbus".to_owned()), address }
     }
 
-    /// Everything that is worth a look, with the rules of one policy as an example.
+    /// Enough to begin with.
+    pub(crate) fn first(&self, screen: &mut Screen) {
+        screen.note("Look on from another terminal:");
+        screen.command(&self.grpcurl("", "list"));
+        screen.command(&format!("{}{} agents", self.server(), self.program));
+    }
+
+    /// Everything that is worth a look, with some rules as an example.
     pub(crate) fn all(&self, screen: &mut Screen, rules: &str) {
         screen.note("In another terminal:");
-        if self.address.port() != USUAL_PORT {
-            screen.command(&format!("export NIMBUS_BUS=http://{}", self.address));
+        let server = self.server();
+        if !server.is_empty() {
+            screen.command(&format!("export {}", server.trim_end()));
         }
         for words in [
             "kinds".to_owned(),
-            format!("list {RULES}"),
-            format!("get {POLICY} web"),
+            "list zonerules".to_owned(),
+            "get networkpolicy web".to_owned(),
             "agents".to_owned(),
-            format!("propagation {RULES} {rules}"),
-            format!("explain {SMALL} {RULES} {rules}"),
-            format!("watch {POLICY}"),
+            format!("propagation zonerules {rules}"),
+            format!("explain {SMALL} zonerules {rules}"),
+            "watch networkpolicy".to_owned(),
             "top".to_owned(),
         ] {
             screen.command(&format!("{} {words}", self.program));
@@ -47,10 +55,7 @@ impl Hints {
         screen.command(&self.grpcurl("", "list"));
         screen.command(&self.grpcurl(&format!(r#"{{"kinds":["{RULES}"]}}"#), "nimbus.v1.Bus/List"));
         screen.command(&self.grpcurl(&format!(r#"{{"kinds":["{POLICY}"]}}"#), "nimbus.v1.Bus/Subscribe"));
-        let mine = format!(
-            r#"{{"publisher":"me","ops":[{{"upsert":{{"name":"mine","spec":{{"@type":"type.googleapis.com/{POLICY}","zones":["west"],"rules":["allow tcp 25"]}}}}}}]}}"#
-        );
-        screen.command(&self.grpcurl(&mine, "nimbus.v1.Publisher/Apply"));
+        screen.command(&self.grpcurl(&mine(), "nimbus.v1.Publisher/Apply"));
     }
 
     /// Who has these rules.
@@ -70,10 +75,25 @@ impl Hints {
         screen.command(&self.grpcurl("", "nimbus.v1.Fleet/ListAgents"));
     }
 
+    /// What clients must be told, if the bus is not where they look.
+    fn server(&self) -> String {
+        if self.address.port() == USUAL_PORT {
+            String::new()
+        } else {
+            format!("NIMBUS_SERVER=http://{} ", self.address)
+        }
+    }
+
     fn grpcurl(&self, request: &str, call: &str) -> String {
         let request = if request.is_empty() { String::new() } else { format!("-d '{request}' ") };
         format!("grpcurl -plaintext {request}{} {call}", self.address)
     }
+}
+
+/// A policy that the reader may write.
+fn mine() -> String {
+    let spec = format!(r#"{{"@type":"type.googleapis.com/{POLICY}","zones":["west"],"rules":["allow tcp 25"]}}"#);
+    format!(r#"{{"publisher":"me","ops":[{{"upsert":{{"name":"mine","spec":{spec}}}}}]}}"#)
 }
 
 /// How this program is called: by its name if that finds it, otherwise by its path, from here if it is below.

@@ -24,13 +24,13 @@ pub(crate) async fn go_on(stage: &mut Stage, cast: &Cast) {
         let Ok(rules) = publish(stage, cast, &policy).await else { continue };
         let revision = revision_of(&rules);
         if let Ok(of) = reach_all(stage, cast, revision).await {
-            let v1 = of.applied_latency.unwrap_or_default();
+            let took = of.applied_latency.unwrap_or_default();
             let text = format!(
                 "edit {edit}: {} at revision {revision}, {}, p50 {} ms, p99 {} ms",
                 policy.name,
                 figures::propagation(&of),
-                v1.p50_ms,
-                v1.p99_ms
+                took.p50_ms,
+                took.p99_ms
             );
             if stage.screen.has_live() { stage.screen.live(&text) } else { stage.screen.note(&text) }
         }

@@ -7,6 +7,7 @@ mod controller_restart;
 mod cut_off;
 mod everywhere;
 mod rejected;
+mod tables;
 
 use nimbus_wire::v1;
 
@@ -24,7 +25,7 @@ pub(crate) const WEB: &str = "web";
 /// Policies that are there from the beginning, so that there is something to be sent.
 pub(crate) const EVERYDAY: u32 = 40;
 
-/// What is left out in the name of a policy, so that the names have one length.
+/// The name of an everyday policy.
 pub(crate) fn everyday_name(number: u32) -> String {
     format!("app-{number:02}")
 }
@@ -63,6 +64,12 @@ pub(crate) async fn publish(stage: &mut Stage, cast: &Cast, policy: &Policy) -> 
 /// The transaction in which they were last published.
 pub(crate) fn revision_of(rules: &[v1::Object]) -> u64 {
     rules.iter().map(|rules| rules.revision).max().unwrap_or_default()
+}
+
+/// Of the rules of the story's policy, those of a zone.
+pub(crate) fn of_zone<'a>(rules: &'a [v1::Object], zone: &str) -> Option<&'a str> {
+    let begin = format!("{WEB}-{zone}-");
+    rules.iter().map(|rules| rules.name.as_str()).find(|name| name.starts_with(&begin))
 }
 
 /// Waits until every agent has applied a transaction.

@@ -59,6 +59,7 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast, agents: u32) -> Res
         traffic.events,
         names(&cast.fleet)
     ));
+    cast.hints.first(&mut stage.screen);
     stage.screen.pause().await;
     Ok(())
 }

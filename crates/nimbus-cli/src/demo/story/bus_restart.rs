@@ -6,7 +6,7 @@ use crate::demo::{
     cast::Cast,
     figures,
     stage::{Stage, Untrue},
-    story::{controller_restart::at_rest, reach_all},
+    story::{controller_restart::at_rest, reach_all, tables},
 };
 
 pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untrue> {
@@ -46,6 +46,7 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untru
     let head = cast.operator.head().await;
     let after = stage.must("the bus says where it is", head)?;
     reach_all(stage, cast, after.revision).await?;
+    tables::compare(stage, cast).await?;
     let listed = cast.operator.rules().await;
     let now = stage.must("the rules are listed", listed)?;
     let versions =

@@ -9,7 +9,7 @@ use crate::demo::{
     fleet::{Member, REMOTE, ZONES},
     operator::Policy,
     stage::{Stage, Untrue},
-    story::{everyday, everyday_name, reach_all},
+    story::{everyday, everyday_name, reach_all, tables},
     tap::Traffic,
 };
 
@@ -51,6 +51,7 @@ pub(super) async fn tell(stage: &mut Stage, cast: &Cast) -> Result<(), Untrue> {
     let sent = remote.line.traffic() - before;
     stage.check("it resumes", sent.resumed > 0 && sent.restarted == 0, &format!("{sent:?}"))?;
     stage.check(&figures::events(EVENTS), sent.events == EVENTS, &figures::events(sent.events))?;
+    tables::compare(stage, cast).await?;
     stage.screen.fact(&format!("{REMOTE} is back, goes on where it was, and is in sync"));
 
     let full = full_snapshot(stage, cast).await?;

@@ -3,9 +3,9 @@
 use crate::demo::{
     cast::Cast,
     figures,
-    fleet::ZONES,
+    fleet::REMOTE,
     stage::{Stage, Untrue},
-    story::{WEB, reach_all},
+    story::{WEB, of_zone, reach_all, tables},
 };
 
 pub(super) async fn tell(stage: &mut Stage, cast: &Cast, revision: u64) -> Result<(), Untrue> {
@@ -17,24 +17,17 @@ pub(super) async fn tell(stage: &mut Stage, cast: &Cast, revision: u64) -> Resul
     stage.check("the bus knows how long it took", timed > 0, "it does not")?;
     stage.screen.fact(&figures::latency(&of));
 
+    tables::compare(stage, cast).await?;
     let listed = cast.operator.rules_of(WEB).await;
     let rules = stage.must("the rules are listed", listed)?;
-    let (mut tables, mut statements) = (0, Vec::new());
-    for zone in ZONES {
-        let name = rules
-            .iter()
-            .map(|rules| rules.name.as_str())
-            .find(|name| name.starts_with(&format!("{WEB}-{zone}")));
-        for (_, member) in cast.fleet.of_zone(zone) {
-            statements = name.and_then(|name| member.table.statements(name)).unwrap_or_default();
-            tables += usize::from(!statements.is_empty());
-        }
-    }
-    let all = cast.fleet.len();
-    stage.check("the rules are in the table of every agent", tables == all, &format!("{tables} of {all}"))?;
+    let in_force = cast
+        .fleet
+        .member(REMOTE)
+        .map(|member| of_zone(&rules, "west").map(|name| member.table.statements(name)));
+    let statements = stage.must("the agent is there", in_force)?.unwrap_or_default();
     stage
         .screen
-        .fact(&format!("and is in force in {tables} tables: {}", statements.join(", ")));
+        .fact(&format!("it is in force in {} tables: {}", cast.fleet.len(), statements.join(", ")));
     if let Some(rules) = rules.first() {
         cast.hints.propagation(&mut stage.screen, &rules.name);
     }

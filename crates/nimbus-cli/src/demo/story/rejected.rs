@@ -8,7 +8,7 @@ use crate::demo::{
     fleet::{SMALL, SMALL_ROOM, ZONES},
     operator::Policy,
     stage::{Stage, Untrue},
-    story::{WEB, publish, reach_all, revision_of},
+    story::{WEB, of_zone, publish, reach_all, revision_of},
 };
 
 /// More than fits into the smallest table.
@@ -26,13 +26,11 @@ pub(super) async fn tell(stage: &mut Stage, cast: &Cast) -> Result<(), Untrue> {
         .note(&format!("{WEB} gets {count} rules; in the table of {SMALL} there is room for {SMALL_ROOM}"));
     let small = cast.fleet.member(SMALL);
     let small = stage.must("the small agent is there", small)?;
+    let listed = cast.operator.rules_of(WEB).await;
+    let rules = stage.must("the rules are listed", listed)?;
+    let name = of_zone(&rules, "south").unwrap_or_default();
+    let before = small.table.statements(name);
     let rules = publish(stage, cast, &Policy::new(WEB, &ZONES, &TOO_MANY)).await?;
-    let name = rules
-        .iter()
-        .map(|rules| rules.name.clone())
-        .find(|name| name.starts_with(&format!("{WEB}-south")));
-    let name = stage.must("there are rules for its zone", name.ok_or_else(|| "none".to_owned()))?;
-    let before = small.table.statements(&name).unwrap_or_default();
 
     let agents = cast.fleet.len();
     let expected = format!("{} of {agents} agents have applied it, and {SMALL} has failed", agents - 1);
@@ -44,13 +42,13 @@ pub(super) async fn tell(stage: &mut Stage, cast: &Cast) -> Result<(), Untrue> {
         })
         .await?;
     stage.screen.fact(&figures::propagation(&of));
-    let explained = cast.operator.explain(SMALL, &name).await;
+    let explained = cast.operator.explain(SMALL, name).await;
     let explained = stage.must("the bus explains it", explained)?;
     let is_failed = explained.verdict() == Verdict::Failed;
     stage.check("the bus says that it failed", is_failed, explained.verdict().as_str_name())?;
     stage.screen.fact(&format!("why? {}", explained.explanation));
-    cast.hints.explain(&mut stage.screen, SMALL, &name);
-    let kept = small.table.statements(&name).unwrap_or_default();
+    cast.hints.explain(&mut stage.screen, SMALL, name);
+    let kept = small.table.statements(name);
     let is_kept = kept == before && !kept.is_empty();
     stage.check("the last good version stays in force", is_kept, &kept.join(", "))?;
     stage
