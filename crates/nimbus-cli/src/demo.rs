@@ -145,8 +145,7 @@ async fn perform(stage: &mut Stage, cast: &mut Cast, agents: u32, once: bool, en
         return;
     }
     let listed = cast.operator.rules_of(story::WEB).await.unwrap_or_default();
-    cast.hints
-        .all(&mut stage.screen, listed.first().map_or("NAME", |rules| rules.name.as_str()));
+    cast.hints.all(&mut stage.screen, story::of_zone(&listed, "south").unwrap_or("NAME"));
     stage.screen.line("");
     if told.is_ok() {
         stage.screen.note("Somebody edits a policy every few seconds. Ctrl-C ends it all.");

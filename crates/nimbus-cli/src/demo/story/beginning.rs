@@ -50,7 +50,7 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast, agents: u32) -> Res
             if census.connected == agents && census.behind == 0 {
                 return Ok(());
             }
-            Err(format!("{} of {agents} agents are connected, {} of them not in sync", census.connected, census.behind))
+            Err(format!("{} of {agents} agents are connected, {} not in sync yet", census.connected, census.behind))
         })
         .await?;
     let traffic = cast.fleet.traffic();

@@ -30,7 +30,7 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untru
             if u64::from(census.connected) == agents && census.behind == 0 {
                 return Ok(());
             }
-            Err(format!("{} of {agents} agents are back, {} not in sync", census.connected, census.behind))
+            Err(format!("{} of {agents} agents are back, {} not in sync yet", census.connected, census.behind))
         })
         .await?;
     let sent = cast.fleet.traffic() - traffic;

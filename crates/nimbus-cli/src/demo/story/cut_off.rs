@@ -107,10 +107,10 @@ async fn in_sync(stage: &mut Stage, cast: &Cast, id: &str, member: &Member) -> R
         .expect(&format!("{id} is connected and in sync"), async || {
             let status = member.handle.status();
             if status.link != Link::InSync || status.unfinished > 0 {
-                return Err(format!("{:?}, {} unfinished", status.link, status.unfinished));
+                return Err(format!("{id}: {:?}, {} unfinished", status.link, status.unfinished));
             }
             let v1::AgentInfo { in_sync, applied, last_relevant, .. } = cast.operator.agent(id).await?;
-            if in_sync { Ok(()) } else { Err(format!("applied {applied}, last relevant {last_relevant}")) }
+            if in_sync { Ok(()) } else { Err(format!("{id} has applied revision {applied}, of {last_relevant}")) }
         })
         .await
 }
