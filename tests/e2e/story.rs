@@ -200,7 +200,14 @@ async fn after_the_story_the_demo_goes_on_and_what_it_tells_people_to_type_works
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         answers.push_str(&String::from_utf8(output.stdout).unwrap());
     }
-    for words in ["nimbus.v1.Fleet", "tcp dport 443 accept", "VERDICT_APPLIED", "south-1", "RESULT_CREATED"] {
+    for words in [
+        "nimbus.v1.Fleet",
+        "nimbus.v1.Standing",
+        "tcp dport 443 accept",
+        "VERDICT_APPLIED",
+        "south-1",
+        "RESULT_CREATED",
+    ] {
         assert!(answers.contains(words), "{words:?} is not in:\n{answers}");
     }
     demo.signal("INT");

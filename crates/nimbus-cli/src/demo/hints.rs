@@ -54,6 +54,7 @@ impl Hints {
         }
         screen.command(&self.grpcurl("", "list"));
         screen.command(&self.grpcurl(&format!(r#"{{"kinds":["{RULES}"]}}"#), "nimbus.v1.Bus/List"));
+        screen.command(&self.grpcurl(&format!(r#"{{"kind":"{POLICY}","name":"web"}}"#), "nimbus.v1.Bus/Get"));
         screen.command(&self.grpcurl(&format!(r#"{{"kinds":["{POLICY}"]}}"#), "nimbus.v1.Bus/Subscribe"));
         screen.command(&self.grpcurl(&mine(), "nimbus.v1.Publisher/Apply"));
     }
