@@ -30,7 +30,8 @@ fn spec(zone: &str, priority: u32) -> Value {
     json!({"@type": "type.googleapis.com/demo.v1.NetworkPolicy", "zone": zone, "priority": priority})
 }
 
-fn command() -> Command {
+/// The tool, wherever it is.
+pub(crate) fn command() -> Command {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/cargo/bin/grpcurl");
     let on_path = || {
         let folders = env::var_os("PATH").unwrap_or_default();

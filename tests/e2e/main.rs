@@ -22,5 +22,6 @@ mod policies;
 mod python_agent;
 mod raw;
 mod server;
+mod story;
 mod wait;
 mod wakes;
