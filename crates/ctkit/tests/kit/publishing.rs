@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use ctkit::{Action, Context, Controller, Draft, Failure, Object, ObjectKey, Reactor, Spec as _, Store, Waiting};
+use ctkit::{Action, Context, Controller, Draft, Failure, Object, Reactor, Spec as _, Store, Waiting};
 use nimbus_store::Op;
 
 use crate::world::{
@@ -130,8 +130,8 @@ async fn only_kinds_that_were_declared_are_published() {
 async fn what_somebody_else_has_published_is_left_alone() {
     let store = Store::in_memory();
     let foreign = key::<Rules>("a");
-    let draft = ctkit_draft(&foreign, "theirs");
-    write_as(&store, "somebody", Op::Upsert(draft).into()).await;
+    let rules = Draft::new("a", Rules { zone: "a".to_owned(), text: "theirs".to_owned() });
+    write_as(&store, "somebody", Op::Upsert(rules.try_into().unwrap()).into()).await;
     let world = World::new(&store, by_name()).await;
     put(&store, "web", &["a", "b"], "ours").await;
     world.settled().await;
@@ -149,22 +149,6 @@ async fn what_somebody_else_has_published_is_left_alone() {
     until(|| published(&store) == expect(&[("a", "ours")])).await;
     world.settled().await;
     world.stop().await;
-}
-
-fn ctkit_draft(key: &ObjectKey, text: &str) -> nimbus_store::Draft {
-    let rules = Rules { zone: key.name().to_owned(), text: text.to_owned() };
-    let parts = Draft::new(key.name(), rules).into_parts().unwrap();
-    nimbus_store::Draft {
-        key: parts.key,
-        uid: parts.uid,
-        generation: parts.generation,
-        labels: parts.labels,
-        refs: parts.refs,
-        owner: parts.owner,
-        annotations: parts.annotations,
-        audience: parts.audience,
-        spec: prost::Message::encode_to_vec(&parts.spec.pack()).into(),
-    }
 }
 
 /// F07: each look at an object was a write, and every agent was sent what it had.

@@ -154,19 +154,7 @@ pub(crate) async fn put(store: &Store, name: &str, zones: &[&str], text: &str) {
 
 /// Writes any object as a user would.
 pub(crate) async fn apply<K: Spec>(store: &Store, draft: Draft<K>) {
-    let parts = draft.into_parts().unwrap();
-    let draft = nimbus_store::Draft {
-        key: parts.key,
-        uid: parts.uid,
-        generation: parts.generation,
-        labels: parts.labels,
-        refs: parts.refs,
-        owner: parts.owner,
-        annotations: parts.annotations,
-        audience: parts.audience,
-        spec: parts.spec.pack().encode_to_vec().into(),
-    };
-    write(store, Op::Upsert(draft).into()).await;
+    write(store, Op::Upsert(draft.try_into().unwrap()).into()).await;
 }
 
 /// Deletes an object as a user would.

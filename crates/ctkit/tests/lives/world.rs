@@ -117,19 +117,7 @@ pub(crate) async fn put(source: &impl Source, name: &str, zones: &[&str], text: 
 
 /// Writes any object as a user would.
 pub(crate) async fn apply<K: Spec>(source: &impl Source, draft: Draft<K>) {
-    let parts = draft.into_parts().unwrap();
-    let draft = nimbus_store::Draft {
-        key: parts.key,
-        uid: parts.uid,
-        generation: parts.generation,
-        labels: parts.labels,
-        refs: parts.refs,
-        owner: parts.owner,
-        annotations: parts.annotations,
-        audience: parts.audience,
-        spec: parts.spec.pack().encode_to_vec().into(),
-    };
-    write(source, Op::Upsert(draft)).await;
+    write(source, Op::Upsert(draft.try_into().unwrap())).await;
 }
 
 /// Deletes a policy as a user would.
