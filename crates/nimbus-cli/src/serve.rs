@@ -85,17 +85,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
     let (epoch, revision, objects) = (state.epoch(), state.head(), state.objects());
     drop(state);
     let incoming = TcpListenerStream::new(listener).then(prepare);
+    // Before anybody is told where it listens: whoever knows may stop it.
+    let stop = shutdown::signals().map_err(|error| format!("cannot wait for signals: {error}"))?;
 
     #[allow(clippy::print_stdout, reason = "scripts read the address from the first line")]
     {
         println!("listening on {address}");
     }
     tracing::info!(%address, %epoch, %revision, objects, %store, assume_complete, "bus started");
-    let stop = async {
-        if let Err(error) = shutdown::requested().await {
-            tracing::error!(%error, "cannot wait for signals, stopping");
-        }
-    };
     bus.serve(incoming, stop).await.map_err(|error| error.to_string())?;
     tracing::info!("bus stopped");
     Ok(())
