@@ -1,8 +1,12 @@
 //! The `nimbus` command.
 
+mod age;
+mod agent_table;
 mod client;
 mod command;
 mod failure;
+mod goal;
+mod interrupt;
 mod kinds;
 mod limits;
 mod listing;
@@ -10,6 +14,8 @@ mod manifest;
 mod naming;
 mod object_table;
 mod output;
+mod progress;
+mod propagation_report;
 mod schemas;
 mod serve;
 mod shutdown;
@@ -20,7 +26,9 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    command::{completion, delete, get, kinds as kinds_command, list, version},
+    command::{
+        agents, completion, delete, explain, get, kinds as kinds_command, list, propagation, version, wait,
+    },
     failure::{EXIT_CODES, Failure},
 };
 
@@ -44,6 +52,10 @@ enum Command {
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
     Delete(delete::Arguments),
+    Agents(agents::Arguments),
+    Propagation(propagation::Arguments),
+    Wait(wait::Arguments),
+    Explain(explain::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
 }
@@ -52,7 +64,10 @@ enum Command {
 async fn main() -> ExitCode {
     let Arguments { command, verbose } = Arguments::parse();
     start_logging(&command, verbose);
-    match run(command).await {
+    // A bus drains when it is told to stop; everything else just ends.
+    let serves = matches!(command, Command::Serve(_));
+    let ended = if serves { run(command).await } else { interrupt::or(run(command)).await };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -65,6 +80,10 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
+        Command::Agents(arguments) => agents::run(&arguments).await,
+        Command::Propagation(arguments) => propagation::run(&arguments).await,
+        Command::Wait(arguments) => wait::run(&arguments).await,
+        Command::Explain(arguments) => explain::run(&arguments).await,
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     }

@@ -15,13 +15,17 @@ fn no_bus_is_said_by_every_command() {
         "nimbus: cannot reach a bus at {address}: connection refused \
          (hint: start one with `nimbus serve`, or name another with --server)\n"
     );
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 10] = [
         &["get", "policy"],
         &["get", "policy", "web"],
         &["list", "--all-kinds"],
         &["kinds"],
         &["delete", "policy", "web"],
         &["version", "-o", "json"],
+        &["agents"],
+        &["propagation", "policy", "web"],
+        &["wait", "policy", "web"],
+        &["explain", "web-1", "policy", "web"],
     ];
     for arguments in commands {
         for server in [address.clone(), format!("http://{address}")] {
@@ -52,7 +56,7 @@ async fn unknown_and_ambiguous_kinds_are_refused_by_every_command() {
         );
         world.fails(&with("x"), 5, "kind \"x\" is not known to the bus (hint: `nimbus kinds` lists them)");
     }
-    for command in ["get", "delete"] {
+    for command in ["get", "delete", "propagation", "wait"] {
         world.fails(
             &[command, "demo.v1.Acount", "a"],
             5,
