@@ -12,6 +12,7 @@ mod secrets;
 mod sim;
 mod version;
 mod waiting;
+mod watching;
 
 use std::process::{Command, Stdio};
 

@@ -10,3 +10,4 @@ pub(crate) mod list;
 pub(crate) mod propagation;
 pub(crate) mod version;
 pub(crate) mod wait;
+pub(crate) mod watch;

@@ -5,6 +5,7 @@ mod agent_table;
 mod client;
 mod command;
 mod failure;
+mod following;
 mod goal;
 mod interrupt;
 mod kinds;
@@ -27,7 +28,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     command::{
-        agents, completion, delete, explain, get, kinds as kinds_command, list, propagation, version, wait,
+        agents, completion, delete, explain, get, kinds as kinds_command, list, propagation, version, wait, watch,
     },
     failure::{EXIT_CODES, Failure},
 };
@@ -56,6 +57,7 @@ enum Command {
     Propagation(propagation::Arguments),
     Wait(wait::Arguments),
     Explain(explain::Arguments),
+    Watch(watch::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
 }
@@ -84,6 +86,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Propagation(arguments) => propagation::run(&arguments).await,
         Command::Wait(arguments) => wait::run(&arguments).await,
         Command::Explain(arguments) => explain::run(&arguments).await,
+        Command::Watch(arguments) => watch::run(&arguments).await,
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     }

@@ -15,7 +15,7 @@ fn no_bus_is_said_by_every_command() {
         "nimbus: cannot reach a bus at {address}: connection refused \
          (hint: start one with `nimbus serve`, or name another with --server)\n"
     );
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["get", "policy"],
         &["get", "policy", "web"],
         &["list", "--all-kinds"],
@@ -26,6 +26,7 @@ fn no_bus_is_said_by_every_command() {
         &["propagation", "policy", "web"],
         &["wait", "policy", "web"],
         &["explain", "web-1", "policy", "web"],
+        &["watch", "policy"],
     ];
     for arguments in commands {
         for server in [address.clone(), format!("http://{address}")] {
@@ -41,7 +42,7 @@ async fn unknown_and_ambiguous_kinds_are_refused_by_every_command() {
     world
         .register(&["demo/v1/network_policy.proto", "demo/v1/account.proto", "other/v1/network_policy.proto"])
         .await;
-    for command in [&["get"][..], &["list"]] {
+    for command in [&["get"][..], &["list"], &["watch"]] {
         let with = |kind| [command, &[kind]].concat();
         world.fails(
             &with("networkpolicy"),

@@ -39,9 +39,19 @@ fn completion_scripts_name_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&mut nimbus(&["completion", shell]));
         assert_eq!((script.code, &*script.err), (0, ""));
-        for word in
-            ["get", "list", "kinds", "delete", "agents", "propagation", "wait", "explain", "completion", "show-secrets"]
-        {
+        for word in [
+            "get",
+            "list",
+            "kinds",
+            "delete",
+            "agents",
+            "propagation",
+            "wait",
+            "explain",
+            "watch",
+            "completion",
+            "show-secrets",
+        ] {
             assert!(script.out.contains(word), "{shell} does not complete {word}");
         }
     }

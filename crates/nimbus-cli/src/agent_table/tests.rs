@@ -51,6 +51,6 @@ fn reasons_are_the_words_of_the_agent_and_what_comes_next() {
     assert_eq!(reason(&held), "waits for demo.v1.Zone/b, demo.v1.Zone/c");
     assert_eq!(reason(&v1::Exception { retryable: true, ..v1::Exception::default() }), "no reason given");
 
-    assert_eq!(failures(&[held.clone()]), "");
+    assert_eq!(failures(std::slice::from_ref(&held)), "");
     assert_eq!(failures(&[held, failed.clone(), for_good]), "demo.v1.Zone/a: DISK: no space left (and 1 more)");
 }

@@ -81,7 +81,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         request.page_token = page.next_page_token;
     }
     let nobody = items.len() == 0;
-    if !(nobody && !missing.is_empty()) {
+    if !nobody || missing.is_empty() {
         items.finish(&mut printer)?;
     }
     for agent in &missing {

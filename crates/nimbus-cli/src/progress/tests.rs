@@ -5,7 +5,7 @@ use crate::progress::{bar, percent};
 #[test]
 fn a_bar_is_full_only_if_all_is_done_and_empty_only_if_nothing_is() {
     let check = |done, all, drawn: &str, hundredths| {
-        assert_eq!((&*bar(done, all, 10), percent(done, all)), (drawn, hundredths))
+        assert_eq!((&*bar(done, all, 10), percent(done, all)), (drawn, hundredths));
     };
     check(0, 0, "[----------]", 0);
     check(0, 10, "[----------]", 0);
