@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod delete;
+mod describe;
 mod explain;
 mod kinds;
 mod objects;

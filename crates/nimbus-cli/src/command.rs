@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod completion;
 pub(crate) mod delete;
+pub(crate) mod describe;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod kinds;

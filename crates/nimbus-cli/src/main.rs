@@ -4,6 +4,7 @@ mod age;
 mod agent_table;
 mod client;
 mod command;
+mod description;
 mod failure;
 mod following;
 mod goal;
@@ -28,7 +29,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     command::{
-        agents, completion, delete, explain, get, kinds as kinds_command, list, propagation, version, wait, watch,
+        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, propagation, version, wait,
+        watch,
     },
     failure::{EXIT_CODES, Failure},
 };
@@ -53,6 +55,7 @@ enum Command {
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
     Delete(delete::Arguments),
+    Describe(describe::Arguments),
     Agents(agents::Arguments),
     Propagation(propagation::Arguments),
     Wait(wait::Arguments),
@@ -82,6 +85,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
+        Command::Describe(arguments) => describe::run(&arguments).await,
         Command::Agents(arguments) => agents::run(&arguments).await,
         Command::Propagation(arguments) => propagation::run(&arguments).await,
         Command::Wait(arguments) => wait::run(&arguments).await,

@@ -15,7 +15,7 @@ fn no_bus_is_said_by_every_command() {
         "nimbus: cannot reach a bus at {address}: connection refused \
          (hint: start one with `nimbus serve`, or name another with --server)\n"
     );
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["get", "policy"],
         &["get", "policy", "web"],
         &["list", "--all-kinds"],
@@ -27,6 +27,7 @@ fn no_bus_is_said_by_every_command() {
         &["wait", "policy", "web"],
         &["explain", "web-1", "policy", "web"],
         &["watch", "policy"],
+        &["describe", "policy", "web"],
     ];
     for arguments in commands {
         for server in [address.clone(), format!("http://{address}")] {
@@ -57,7 +58,7 @@ async fn unknown_and_ambiguous_kinds_are_refused_by_every_command() {
         );
         world.fails(&with("x"), 5, "kind \"x\" is not known to the bus (hint: `nimbus kinds` lists them)");
     }
-    for command in ["get", "delete", "propagation", "wait"] {
+    for command in ["get", "delete", "propagation", "wait", "describe"] {
         world.fails(
             &[command, "demo.v1.Acount", "a"],
             5,

@@ -49,6 +49,7 @@ fn completion_scripts_name_the_commands() {
             "wait",
             "explain",
             "watch",
+            "describe",
             "completion",
             "show-secrets",
         ] {
@@ -74,6 +75,8 @@ fn the_help_lists_commands_and_exit_codes() {
         "propagation ",
         "wait ",
         "explain ",
+        "watch ",
+        "describe ",
         "version ",
         "completion ",
         "Exit codes:",
