@@ -11,6 +11,8 @@ mod pipes;
 mod propagation;
 mod secrets;
 mod sim;
+mod terminal;
+mod top;
 mod version;
 mod waiting;
 mod watching;

@@ -9,6 +9,7 @@ pub(crate) mod get;
 pub(crate) mod kinds;
 pub(crate) mod list;
 pub(crate) mod propagation;
+pub(crate) mod top;
 pub(crate) mod version;
 pub(crate) mod wait;
 pub(crate) mod watch;

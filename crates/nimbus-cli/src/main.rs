@@ -4,6 +4,7 @@ mod age;
 mod agent_table;
 mod client;
 mod command;
+mod dashboard;
 mod description;
 mod failure;
 mod following;
@@ -19,6 +20,7 @@ mod output;
 mod progress;
 mod propagation_report;
 mod schemas;
+mod screen;
 mod serve;
 mod shutdown;
 
@@ -29,8 +31,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     command::{
-        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, propagation, version, wait,
-        watch,
+        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, propagation, top, version,
+        wait, watch,
     },
     failure::{EXIT_CODES, Failure},
 };
@@ -61,6 +63,7 @@ enum Command {
     Wait(wait::Arguments),
     Explain(explain::Arguments),
     Watch(watch::Arguments),
+    Top(top::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
 }
@@ -91,6 +94,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Wait(arguments) => wait::run(&arguments).await,
         Command::Explain(arguments) => explain::run(&arguments).await,
         Command::Watch(arguments) => watch::run(&arguments).await,
+        Command::Top(arguments) => top::run(&arguments).await,
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     }

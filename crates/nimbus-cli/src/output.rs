@@ -90,7 +90,7 @@ pub(crate) fn page() -> Printer {
 }
 
 /// As no-color.org has it, and terminals that cannot.
-fn colors_are_welcome() -> bool {
+pub(crate) fn colors_are_welcome() -> bool {
     env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

@@ -15,7 +15,7 @@ fn no_bus_is_said_by_every_command() {
         "nimbus: cannot reach a bus at {address}: connection refused \
          (hint: start one with `nimbus serve`, or name another with --server)\n"
     );
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 14] = [
         &["get", "policy"],
         &["get", "policy", "web"],
         &["list", "--all-kinds"],
@@ -28,6 +28,8 @@ fn no_bus_is_said_by_every_command() {
         &["explain", "web-1", "policy", "web"],
         &["watch", "policy"],
         &["describe", "policy", "web"],
+        &["top"],
+        &["top", "--once"],
     ];
     for arguments in commands {
         for server in [address.clone(), format!("http://{address}")] {

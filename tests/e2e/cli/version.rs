@@ -50,6 +50,7 @@ fn completion_scripts_name_the_commands() {
             "explain",
             "watch",
             "describe",
+            "top",
             "completion",
             "show-secrets",
         ] {
@@ -77,6 +78,7 @@ fn the_help_lists_commands_and_exit_codes() {
         "explain ",
         "watch ",
         "describe ",
+        "top ",
         "version ",
         "completion ",
         "Exit codes:",

@@ -20,6 +20,9 @@ use crate::{
 
 const POLICIES: &[&str] = &["demo/v1/network_policy.proto"];
 
+/// More than any of these tests prints; beyond that, the command waits.
+const LINES: usize = 1_000;
+
 /// The command while it runs; it is killed with this value.
 struct Watching {
     process: Child,
@@ -28,7 +31,7 @@ struct Watching {
 }
 
 fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(LINES);
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
             if sender.send(line.unwrap()).is_err() {
