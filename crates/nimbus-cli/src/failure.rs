@@ -9,6 +9,8 @@ use std::{fmt, io, process::ExitCode};
 
 use tonic::Status;
 
+pub(crate) use crate::failure::status::loss;
+
 /// What scripts can tell apart. `nimbus --help` lists them; a number never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -21,7 +21,7 @@ async fn fleet() -> (World, Vec<Sim>) {
     world.agents("four agents", |agents| agents.len() == 4).await;
     world.publish(vec![v1::Object { audience, ..demo::policy("web", "a", 1) }]).await;
     let done = |agent: &v1::AgentInfo| match &*agent.agent {
-        "slow-0" => agent.received == 1,
+        "slow-0" => agent.pending == 1,
         "bad-0" => agent.failed == 1,
         _ => agent.applied == 1,
     };
@@ -41,7 +41,7 @@ AGENTS   RECEIVED   APPLIED   DEGRADED   FAILED   PENDING   EXCLUDED
 
 AGENT   STANDING   WHY
 bad-0   failed   REJECTED: rejected, as it was asked to (not tried again before it changes)
-slow-0   pending   has received it, and is at work
+slow-0   pending   RUNNING: the handler is at work
 never   excluded   named, but never seen by this bus
 
 LATENCY   AGENTS   P50   P90   P99   MAX

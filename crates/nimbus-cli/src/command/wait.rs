@@ -15,7 +15,7 @@ use tonic::Code;
 use crate::{
     client::{Client, ConnectionArguments, parse_seconds},
     command::propagation::target,
-    failure::{Exit, Failure},
+    failure::{Exit, Failure, loss},
     goal::{Deed, Enough, Goal, Outlook},
     output::Printer,
     progress::{bar, percent},
@@ -154,9 +154,10 @@ async fn watch(
         }
         let timeout_ms = left.map_or(0, |left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
         let request = v1::WaitForRequest { timeout_ms, ..request.clone() };
-        let failure = match client.call(client.fleet().wait_for(request)).await {
+        let lost = match client.call(client.fleet().wait_for(request)).await {
             Err(failure) if last.is_none() || !failure.is(Exit::Unreachable) => return Err(failure),
-            Err(failure) => failure,
+            // It is still gone, as has been said.
+            Err(_) => None,
             Ok(mut answers) => loop {
                 match answers.message().await {
                     Ok(Some(answer)) => {
@@ -170,13 +171,15 @@ async fn watch(
                             (Outlook::Open, _) => last = Some(propagation),
                         }
                     }
-                    Ok(None) => break Failure::from("the bus has ended the answer".to_owned()),
+                    Ok(None) => break Some("the bus has ended the answer".to_owned()),
                     Err(status) if is_final(status.code()) => return Err(client.failure(status)),
-                    Err(status) => break client.failure(status),
+                    Err(status) => break Some(loss(&status)),
                 }
             },
         };
-        progress.note(&format!("connection lost: {failure}; trying again"));
+        if let Some(lost) = lost {
+            progress.note(&format!("connection lost: {lost}; trying again"));
+        }
         let wait = RETRY.delay(attempts, rand::rng().random());
         attempts += 1;
         tokio::time::sleep(left.map_or(wait, |left| left.min(wait))).await;

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::{
     client::{Client, ClientArguments},
-    failure::{Exit, Failure},
+    failure::{Exit, Failure, loss},
     following::{Event, Follower, News},
     kinds::Kinds,
     manifest::Manifest,
@@ -149,8 +149,7 @@ impl Watch {
             return Err(self.client.failure(status));
         }
         if self.follower.disconnect() {
-            let reason = one_line(status.message());
-            self.printer.note(&format!("connection lost: {reason}; reconnecting"))?;
+            self.printer.note(&format!("connection lost: {}; reconnecting", loss(&status)))?;
         }
         Ok(())
     }
