@@ -1,12 +1,21 @@
 //! The commands that talk to a bus, as people type them: what they print, to the letter, and how they end.
 
+mod agents;
 mod bad_input;
 mod delete;
+mod describe;
+mod explain;
 mod kinds;
 mod objects;
 mod pipes;
+mod propagation;
 mod secrets;
+mod sim;
+mod terminal;
+mod top;
 mod version;
+mod waiting;
+mod watching;
 
 use std::process::{Command, Stdio};
 

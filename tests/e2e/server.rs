@@ -71,6 +71,11 @@ impl Server {
         server
     }
 
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Sends it a signal, by the name that `kill` knows it under.
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status();

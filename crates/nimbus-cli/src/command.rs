@@ -1,8 +1,15 @@
 //! The commands that talk to a bus, one file each.
 
+pub(crate) mod agents;
 pub(crate) mod completion;
 pub(crate) mod delete;
+pub(crate) mod describe;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod kinds;
 pub(crate) mod list;
+pub(crate) mod propagation;
+pub(crate) mod top;
 pub(crate) mod version;
+pub(crate) mod wait;
+pub(crate) mod watch;

@@ -9,6 +9,8 @@ use std::{fmt, io, process::ExitCode};
 
 use tonic::Status;
 
+pub(crate) use crate::failure::status::loss;
+
 /// What scripts can tell apart. `nimbus --help` lists them; a number never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -27,9 +29,13 @@ pub(crate) enum Exit {
     Conflict = 6,
     /// It did not happen in time.
     TimedOut = 7,
+    /// Ctrl-C.
+    Interrupted = 130,
+    /// SIGTERM.
+    Terminated = 143,
 }
 
-/// The same for people, shown below `nimbus --help`. 2 is given by the parser of arguments, 130 by the shell.
+/// The same for people, shown below `nimbus --help`. 2 is given by the parser of arguments.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -40,7 +46,8 @@ Exit codes:
   5    refused as invalid: an unknown kind, field or filter
   6    conflict: somebody else's object, a condition that does not hold, a finalizer
   7    not reached in time
-  130  interrupted";
+  130  interrupted
+  143  terminated";
 
 /// Why a command failed: what happened, what to do about it, and the number that it exits with.
 #[derive(Debug)]

@@ -1,9 +1,16 @@
 //! The `nimbus` command.
 
+mod age;
+mod agent_table;
 mod client;
 mod command;
+mod dashboard;
 mod demo;
+mod description;
 mod failure;
+mod following;
+mod goal;
+mod interrupt;
 mod kinds;
 mod limits;
 mod listing;
@@ -11,7 +18,10 @@ mod manifest;
 mod naming;
 mod object_table;
 mod output;
+mod progress;
+mod propagation_report;
 mod schemas;
+mod screen;
 mod serve;
 mod shutdown;
 
@@ -21,7 +31,10 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    command::{completion, delete, get, kinds as kinds_command, list, version},
+    command::{
+        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, propagation, top, version,
+        wait, watch,
+    },
     failure::{EXIT_CODES, Failure},
 };
 
@@ -47,6 +60,13 @@ enum Command {
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
     Delete(delete::Arguments),
+    Describe(describe::Arguments),
+    Agents(agents::Arguments),
+    Propagation(propagation::Arguments),
+    Wait(wait::Arguments),
+    Explain(explain::Arguments),
+    Watch(watch::Arguments),
+    Top(top::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
 }
@@ -55,7 +75,12 @@ enum Command {
 async fn main() -> ExitCode {
     let Arguments { command, verbose } = Arguments::parse();
     start_logging(&command, verbose);
-    run(command).await.unwrap_or_else(|failure| failure.report())
+    // Whoever serves ends by itself, in good order; everything else just stops.
+    let ended = match command {
+        Command::Serve(_) | Command::Demo(_) => run(command).await,
+        _ => interrupt::or(run(command)).await,
+    };
+    ended.unwrap_or_else(|failure| failure.report())
 }
 
 async fn run(command: Command) -> Result<ExitCode, Failure> {
@@ -66,6 +91,13 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
+        Command::Describe(arguments) => describe::run(&arguments).await,
+        Command::Agents(arguments) => agents::run(&arguments).await,
+        Command::Propagation(arguments) => propagation::run(&arguments).await,
+        Command::Wait(arguments) => wait::run(&arguments).await,
+        Command::Explain(arguments) => explain::run(&arguments).await,
+        Command::Watch(arguments) => watch::run(&arguments).await,
+        Command::Top(arguments) => top::run(&arguments).await,
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     };

@@ -59,6 +59,15 @@ impl Named {
             }
         }
     }
+
+    /// The same, where nothing but one object will do.
+    pub(crate) fn object(words: &[String], namespace: Option<&str>) -> Result<Naming, Failure> {
+        let mut objects = Self::objects(words, namespace)?;
+        match objects.pop() {
+            Some(object) if objects.is_empty() => Ok(object),
+            _ => Err(Failure::invalid("more than one object is named").hint("write KIND NAME, or KIND/NAME")),
+        }
+    }
 }
 
 fn slashed(word: &str, namespace: &str) -> Result<Naming, Failure> {

@@ -84,8 +84,13 @@ impl OutputArguments {
     }
 }
 
+/// A page on standard output for people, who get colours on a terminal.
+pub(crate) fn page() -> Printer {
+    Printer::page(std::io::stdout().is_terminal() && colors_are_welcome())
+}
+
 /// As no-color.org has it, and terminals that cannot.
-fn colors_are_welcome() -> bool {
+pub(crate) fn colors_are_welcome() -> bool {
     env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

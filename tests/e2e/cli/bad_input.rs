@@ -15,13 +15,21 @@ fn no_bus_is_said_by_every_command() {
         "nimbus: cannot reach a bus at {address}: connection refused \
          (hint: start one with `nimbus serve`, or name another with --server)\n"
     );
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 14] = [
         &["get", "policy"],
         &["get", "policy", "web"],
         &["list", "--all-kinds"],
         &["kinds"],
         &["delete", "policy", "web"],
         &["version", "-o", "json"],
+        &["agents"],
+        &["propagation", "policy", "web"],
+        &["wait", "policy", "web"],
+        &["explain", "web-1", "policy", "web"],
+        &["watch", "policy"],
+        &["describe", "policy", "web"],
+        &["top"],
+        &["top", "--once"],
     ];
     for arguments in commands {
         for server in [address.clone(), format!("http://{address}")] {
@@ -37,7 +45,7 @@ async fn unknown_and_ambiguous_kinds_are_refused_by_every_command() {
     world
         .register(&["demo/v1/network_policy.proto", "demo/v1/account.proto", "other/v1/network_policy.proto"])
         .await;
-    for command in [&["get"][..], &["list"]] {
+    for command in [&["get"][..], &["list"], &["watch"]] {
         let with = |kind| [command, &[kind]].concat();
         world.fails(
             &with("networkpolicy"),
@@ -52,7 +60,7 @@ async fn unknown_and_ambiguous_kinds_are_refused_by_every_command() {
         );
         world.fails(&with("x"), 5, "kind \"x\" is not known to the bus (hint: `nimbus kinds` lists them)");
     }
-    for command in ["get", "delete"] {
+    for command in ["get", "delete", "propagation", "wait", "describe"] {
         world.fails(
             &[command, "demo.v1.Acount", "a"],
             5,

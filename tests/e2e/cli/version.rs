@@ -39,7 +39,21 @@ fn completion_scripts_name_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&mut nimbus(&["completion", shell]));
         assert_eq!((script.code, &*script.err), (0, ""));
-        for word in ["get", "list", "kinds", "delete", "completion", "show-secrets"] {
+        for word in [
+            "get",
+            "list",
+            "kinds",
+            "delete",
+            "agents",
+            "propagation",
+            "wait",
+            "explain",
+            "watch",
+            "describe",
+            "top",
+            "completion",
+            "show-secrets",
+        ] {
             assert!(script.out.contains(word), "{shell} does not complete {word}");
         }
     }
@@ -52,9 +66,24 @@ fn completion_scripts_name_the_commands() {
 #[test]
 fn the_help_lists_commands_and_exit_codes() {
     let help = run(&mut nimbus(&["--help"])).out;
-    for words in
-        ["serve", "get ", "list ", "kinds ", "delete ", "version ", "completion ", "Exit codes:", "  6    conflict"]
-    {
+    for words in [
+        "serve",
+        "get ",
+        "list ",
+        "kinds ",
+        "delete ",
+        "agents ",
+        "propagation ",
+        "wait ",
+        "explain ",
+        "watch ",
+        "describe ",
+        "top ",
+        "version ",
+        "completion ",
+        "Exit codes:",
+        "  6    conflict",
+    ] {
         assert!(help.contains(words), "{words} is not in\n{help}");
     }
 }

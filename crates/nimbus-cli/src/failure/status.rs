@@ -37,6 +37,14 @@ impl Failure {
     }
 }
 
+/// Why an answer that goes on broke off, in a few words. What the transport says of it helps nobody.
+pub(crate) fn loss(status: &Status) -> String {
+    if status.source().is_some() {
+        return "the bus went away".to_owned();
+    }
+    status.message().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 fn unreachable(address: &str, reason: &str) -> Failure {
     Failure::new(Exit::Unreachable, format!("cannot reach a bus at {address}: {reason}"))
         .hint("start one with `nimbus serve`, or name another with --server")

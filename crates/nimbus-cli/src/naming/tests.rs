@@ -39,3 +39,19 @@ fn what_names_nothing_is_refused() {
     let none = Named::objects(&["policy".to_owned()], None).unwrap_err().to_string();
     assert_eq!(none, format!("policy is named, but no object of it {hint}"));
 }
+
+#[test]
+fn where_one_object_is_meant_several_are_refused() {
+    let object = |text: &str| {
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        Named::object(&words, None)
+            .map(|naming| naming.name)
+            .map_err(|failure| failure.to_string())
+    };
+    assert_eq!(object("policy web"), Ok("web".to_owned()));
+    assert_eq!(object("policy/web"), Ok("web".to_owned()));
+    let refused = Err("more than one object is named (hint: write KIND NAME, or KIND/NAME)".to_owned());
+    assert_eq!(object("policy web db"), refused);
+    assert_eq!(object("policy/web policy/db"), refused);
+    assert!(object("policy").is_err());
+}

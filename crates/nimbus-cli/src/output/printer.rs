@@ -32,6 +32,11 @@ impl Printer {
         Self::new(Box::new(std::io::stdout().lock()), Format::Table, false, false)
     }
 
+    /// Text and tables on standard output, in colours if they are welcome.
+    pub(super) fn page(colored: bool) -> Self {
+        Self::new(Box::new(std::io::stdout().lock()), Format::Table, colored, true)
+    }
+
     /// The format that the user chose.
     pub(crate) fn format(&self) -> Format {
         self.format
@@ -60,6 +65,11 @@ impl Printer {
         }
         self.documents += 1;
         self.raw(&yaml::document(value))
+    }
+
+    /// YAML as a part of a page: indented, and no document of its own.
+    pub(crate) fn yaml_part(&mut self, value: &Value) -> Result<(), Failure> {
+        yaml::document(value).lines().try_for_each(|line| self.line(&format!("  {line}")))
     }
 
     /// Text as it is.

@@ -57,6 +57,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The table as text, for those who draw it themselves.
+    pub(crate) fn text(&self, colored: bool) -> String {
+        self.render(false, true, colored)
+    }
+
     pub(super) fn clear(&mut self) {
         self.rows.clear();
     }
