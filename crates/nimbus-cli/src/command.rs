@@ -1,8 +1,9 @@
-//! The commands that talk to a bus, one file each.
+//! The commands, one file each, but for `serve`.
 
 pub(crate) mod completion;
 pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod kinds;
 pub(crate) mod list;
+pub(crate) mod new;
 pub(crate) mod version;

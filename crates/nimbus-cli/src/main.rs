@@ -8,6 +8,7 @@ mod limits;
 mod listing;
 mod manifest;
 mod naming;
+mod new;
 mod object_table;
 mod output;
 mod schemas;
@@ -20,7 +21,7 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    command::{completion, delete, get, kinds as kinds_command, list, version},
+    command::{completion, delete, get, kinds as kinds_command, list, new as new_command, version},
     failure::{EXIT_CODES, Failure},
 };
 
@@ -44,6 +45,7 @@ enum Command {
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
     Delete(delete::Arguments),
+    New(new_command::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
 }
@@ -65,6 +67,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
+        Command::New(arguments) => new_command::run(&arguments),
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     }
