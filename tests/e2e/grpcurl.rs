@@ -3,7 +3,7 @@
 use std::{
     env,
     io::BufReader,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
 };
 
@@ -30,19 +30,15 @@ fn spec(zone: &str, priority: u32) -> Value {
     json!({"@type": "type.googleapis.com/demo.v1.NetworkPolicy", "zone": zone, "priority": priority})
 }
 
-/// The program, wherever it is.
-pub(crate) fn tool() -> PathBuf {
+/// The tool, wherever it is.
+pub(crate) fn command() -> Command {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/cargo/bin/grpcurl");
     let on_path = || {
         let folders = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&folders).map(|folder| folder.join("grpcurl")).find(|tool| tool.exists())
     };
     let tool = Some(installed).filter(|tool| tool.exists()).or_else(on_path);
-    tool.expect("grpcurl is missing (hint: tests/run installs it)")
-}
-
-fn command() -> Command {
-    Command::new(tool())
+    Command::new(tool.expect("grpcurl is missing (hint: tests/run installs it)"))
 }
 
 // === impl Grpcurl ===

@@ -24,6 +24,7 @@ mod policies;
 mod python_agent;
 mod raw;
 mod server;
+mod story;
 mod tutorial;
 mod wait;
 mod wakes;

@@ -28,7 +28,7 @@ fn target() -> PathBuf {
 
 /// Makes cargo work with what is there, and finds the programs that people are told to call.
 pub(crate) fn surround(command: &mut Command) -> &mut Command {
-    let tools = [server::binary(), grpcurl::tool()];
+    let tools = [server::binary(), PathBuf::from(grpcurl::command().get_program())];
     let folders = tools.iter().filter_map(|tool| tool.parent()).map(Path::to_owned);
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths(folders.chain(env::split_paths(&path))).unwrap();

@@ -2,6 +2,7 @@
 
 mod client;
 mod command;
+mod demo;
 mod failure;
 mod kinds;
 mod limits;
@@ -41,6 +42,8 @@ struct Arguments {
 enum Command {
     /// Run a bus.
     Serve(Box<serve::Arguments>),
+    /// See it work: a bus, a controller and agents on this machine, and a story that is told while it happens.
+    Demo(demo::Arguments),
     Get(get::Arguments),
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
@@ -54,15 +57,13 @@ enum Command {
 async fn main() -> ExitCode {
     let Arguments { command, verbose } = Arguments::parse();
     start_logging(&command, verbose);
-    match run(command).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    run(command).await.unwrap_or_else(|failure| failure.report())
 }
 
-async fn run(command: Command) -> Result<(), Failure> {
-    match command {
+async fn run(command: Command) -> Result<ExitCode, Failure> {
+    let done = match command {
         Command::Serve(arguments) => serve::run(*arguments).await.map_err(Failure::from),
+        Command::Demo(arguments) => return Ok(demo::run(arguments).await),
         Command::Get(arguments) => get::run(&arguments).await,
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
@@ -70,18 +71,23 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::New(arguments) => new_command::run(&arguments),
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
-/// A bus says what happens to it; a client only what went wrong. `NIMBUS_LOG` and `-v` say how much. People read lines, and
-/// programs that keep what a bus says read JSON.
+/// A bus says what happens to it; a client only what went wrong; the demo has a story to tell, in which everybody's notes
+/// would get lost. `NIMBUS_LOG` and `-v` say how much. People read lines, and programs that keep what a bus says read JSON.
 fn start_logging(command: &Command, verbose: u8) {
     let serves = matches!(command, Command::Serve(_));
-    let filter = match (verbose, serves) {
-        (0, true) => EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
-        (0, false) => EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("warn")),
-        (1, _) => EnvFilter::new("debug"),
-        (_, _) => EnvFilter::new("trace"),
+    let otherwise = match command {
+        Command::Serve(_) => "info",
+        Command::Demo(_) => "error",
+        _ => "warn",
+    };
+    let filter = match verbose {
+        0 => EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise)),
+        1 => EnvFilter::new("debug"),
+        _ => EnvFilter::new("trace"),
     };
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if serves && !std::io::stderr().is_terminal() { logs.json().init() } else { logs.init() }

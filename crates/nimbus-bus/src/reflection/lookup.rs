@@ -13,6 +13,9 @@ const MAX_ANSWER_BYTES: usize = 2 << 20;
 /// Where the files of our contract lie.
 const OURS: &str = "nimbus/v1/";
 
+/// What controllers write: statuses of objects, and objects of their own.
+const CONTROL: &str = "nimbus/v1/control.proto";
+
 /// What a client asks.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Query<'a> {
@@ -87,13 +90,10 @@ impl Lookup {
         }
         let mut files = Vec::new();
         let mut bytes = 0;
-        // Our messages carry specs of the users' kinds and details of errors. Not every tool asks for what it finds
-        // packed in an `Any`, so all of them are told what they may find.
+        // Our messages carry specs of the users' kinds, statuses that controllers write, and details of errors. Not every
+        // tool asks for what it finds packed in an `Any`, so all of them are told what they may find.
         let may_carry = file.name.starts_with(OURS);
-        let carried = snapshot
-            .files
-            .values()
-            .filter(|other| may_carry && (!other.built_in || is_error_detail(other)));
+        let carried = snapshot.files.values().filter(|other| may_carry && (!other.built_in || is_packed(other)));
         let carried = carried.flat_map(|other| closure(&snapshot.files, other));
         for next in closure(&snapshot.files, file).into_iter().chain(carried) {
             let first = files.is_empty();
@@ -108,8 +108,9 @@ impl Lookup {
     }
 }
 
-fn is_error_detail(file: &File) -> bool {
-    file.name.starts_with("google/rpc/")
+/// Whether messages of a built-in file are found packed in others.
+fn is_packed(file: &File) -> bool {
+    file.name.starts_with("google/rpc/") || &*file.name == CONTROL
 }
 
 fn extensions(snapshot: &Snapshot, message: &str) -> Answer {
