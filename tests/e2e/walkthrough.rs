@@ -74,10 +74,10 @@ impl Walkthrough {
         } else if command.starts_with("cargo run") {
             self.start(command);
         } else if command.starts_with("cargo ") {
-            let (worked, printed) = self.run(command);
-            assert!(worked && pattern::matches(output, &printed), "$ {command}\n{printed}\ninstead of\n{output}");
+            let (is_right, printed) = self.attempt(step);
+            assert!(is_right, "$ {command}\n{printed}\ninstead of\n{output}");
         } else {
-            self.until(command, output).await;
+            self.until(step).await;
         }
     }
 
@@ -104,18 +104,23 @@ impl Walkthrough {
         self.programs.push((command.to_owned(), Program(program)));
     }
 
-    /// Runs a command until it prints what it should, or, if nothing is said about that, until it works: agents and
-    /// controllers need a moment.
-    async fn until(&self, command: &str, output: &str) {
+    /// Runs a command until it does what it should: agents and controllers need a moment.
+    async fn until(&self, step: &Step) {
         let attempt = async || {
-            let (worked, printed) = self.run(command);
-            let is_right = if output.is_empty() { worked } else { pattern::matches(output, &self.local(&printed)) };
+            let (is_right, printed) = self.attempt(step);
             if !is_right {
-                eprintln!("$ {command}\n{printed}");
+                eprintln!("$ {}\n{printed}", step.command);
             }
             is_right.then_some(())
         };
-        ask(&format!("$ {command}\n{output}"), attempt).await;
+        ask(&format!("$ {}\n{}", step.command, step.output), attempt).await;
+    }
+
+    /// Whether a command does what it should, and what it prints. If nothing is shown of that, it has to end well.
+    fn attempt(&self, Step { command, output }: &Step) -> (bool, String) {
+        let (worked, printed) = self.run(command);
+        let printed = self.local(&printed);
+        (if output.is_empty() { worked } else { pattern::matches(output, &printed) }, printed)
     }
 
     fn run(&self, command: &str) -> (bool, String) {
