@@ -7,12 +7,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use ctkit::{
-    Action, Context, Controller, Draft, Failure, InstanceId, Instances, Manager, Object, Reactor, Source, Spec, Store,
+    Action, Context, Controller, Draft, Failure, InstanceId, Instances, Manager, Object, Reactor, Source, Store,
 };
 use nimbus_core::PublisherId;
 use nimbus_store::{Op, Txn};
 use parking_lot::Mutex;
-use prost::Message as _;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 /// How many objects there are, and for how long a lease lasts.
@@ -139,18 +138,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (store, board) = (Store::in_memory(), Board::default());
     for n in 0..OBJECTS {
         let spec = Policy { text: n.to_string() };
-        let parts = Draft::new(&format!("p{n}"), spec).into_parts()?;
-        let draft = nimbus_store::Draft {
-            key: parts.key,
-            uid: None,
-            generation: None,
-            labels: parts.labels,
-            refs: parts.refs,
-            owner: None,
-            annotations: parts.annotations,
-            audience: parts.audience,
-            spec: parts.spec.pack().encode_to_vec().into(),
-        };
+        let draft = nimbus_store::Draft::try_from(Draft::new(&format!("p{n}"), spec))?;
         let publisher = PublisherId::new("user")?;
         let txn = Txn { publisher, fence: 0, leases: Vec::new(), steps: vec![Op::Upsert(draft).into()] };
         Source::commit(&store, txn).await?;

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 
 use crate::{
     engine::referring::SharedReferences,
-    packing::pack,
     queue::{Cause, Causes},
     references::Ref,
     reflector::Reflectors,
@@ -205,5 +204,5 @@ impl fmt::Debug for Context {
 
 /// A draft without the type of its spec, owned by the object that it is published for.
 fn erase<C: Spec>(draft: Draft<C>) -> Result<nimbus_store::Draft, Failure> {
-    pack(draft).map_err(|error| Failure::from(error).with_code("INVALID").permanent())
+    nimbus_store::Draft::try_from(draft).map_err(|error| Failure::from(error).with_code("INVALID").permanent())
 }

@@ -13,7 +13,6 @@ mod instances;
 mod leases;
 mod manager;
 mod observer;
-mod packing;
 mod plan;
 mod publications;
 pub mod queue;

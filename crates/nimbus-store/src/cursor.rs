@@ -3,57 +3,28 @@
 //! The same read is the snapshot, the resume, the live tail and the catch-up of a slow reader. Between two groups the
 //! cursor is a position and nothing else; within a group it shares the group with whoever else reads it.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+mod difference;
+mod mark;
+mod piece;
+mod reading;
 
-use bytes::Bytes;
-use nimbus_core::{BucketSet, Buckets, Digest, ObjectKey, Revision, ScopeHash};
+use std::{ops::Range, sync::Arc};
 
+use nimbus_core::{Buckets, Digest, Revision};
+
+use self::{
+    difference::difference,
+    reading::{Reading, View},
+};
+pub use self::{mark::Mark, piece::Piece};
 use crate::{
     collection::Collection,
-    feed::{Feed, FeedKey, Sight},
-    filter_lease::FilterLease,
+    feed::Sight,
     frame,
     group::{Contents, Group, Span},
-    interest::{Place, Signal},
-    lane::Lane,
-    record::{Grave, Record, Slot},
+    interest::Signal,
     scope::{Origin, Scope},
-    state::State,
 };
-
-/// What a reader is to be sent next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Piece {
-    /// A snapshot of these buckets begins.
-    SnapshotBegin {
-        /// What it covers.
-        buckets: BucketSet,
-        /// Objects in it.
-        objects: u64,
-        /// Bytes of it, nearly.
-        bytes: u64,
-    },
-    /// An encoded frame with its prefix.
-    Frame(Bytes),
-    /// The snapshot is complete.
-    SnapshotEnd(Mark),
-    /// The group that was being sent begins again.
-    Restarted,
-    /// What follows is in another scope.
-    ScopeChanged(ScopeHash),
-}
-
-/// A revision and what a reader holds when it is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// The revision.
-    pub revision: Revision,
-    /// How many objects.
-    pub objects: u64,
-    /// The digest of all of them.
-    pub digest: Digest,
-}
 
 /// One reader's position in a collection.
 #[derive(Debug)]
@@ -75,16 +46,6 @@ pub struct Cursor {
     sending: Option<Sending>,
 }
 
-/// A scope and what it takes to read it.
-#[derive(Debug)]
-struct Reading {
-    scope: Scope,
-    parts: Vec<Arc<Feed>>,
-    shape: u64,
-    _place: Place,
-    _lease: Option<FilterLease>,
-}
-
 #[derive(Debug)]
 struct Snapshot {
     /// Everything in it was sent once; what follows are changes to it.
@@ -104,17 +65,6 @@ struct Sending {
     settled: bool,
     /// It leads to another scope.
     switches: bool,
-}
-
-/// While others look at newer states of a shared feed, a reader looks again this often before it looks on its own.
-const LOOKS: usize = 8;
-
-/// A scope in one state.
-struct View {
-    state: Arc<State>,
-    sights: Vec<Arc<Sight>>,
-    mark: Mark,
-    last: Revision,
 }
 
 // === impl Cursor ===
@@ -400,102 +350,4 @@ impl Cursor {
         self.sending = Some(Sending { runs, last: new.last, mark: new.mark, settled, switches: true });
         Piece::ScopeChanged(hash)
     }
-}
-
-// === impl Reading ===
-
-impl Reading {
-    fn new(store: &Collection, scope: Scope, signal: &Signal) -> Self {
-        let lease = scope.filter.as_ref().map(|filter| store.lease(filter, scope.kinds.as_deref()));
-        let place = store.interest().join(&scope, signal);
-        // No shape is this: the first look finds the parts.
-        Self { scope, parts: Vec::new(), shape: u64::MAX, _place: place, _lease: lease }
-    }
-
-    fn view(&mut self, store: &Collection) -> View {
-        let (state, sights) = self.look(store);
-        let mark = Mark {
-            revision: state.head,
-            objects: sights.iter().map(|sight| sight.objects as u64).sum(),
-            digest: sights.iter().map(|sight| sight.root).collect(),
-        };
-        let last = sights.iter().map(|sight| sight.last).max().unwrap_or_default();
-        View { state, sights, mark, last }
-    }
-
-    fn look(&mut self, store: &Collection) -> (Arc<State>, Vec<Arc<Sight>>) {
-        for _ in 0..LOOKS {
-            let state = store.state();
-            if self.shape != state.selectors.shape() {
-                self.shape = state.selectors.shape();
-                let keys = FeedKey::parts(&self.scope, &state);
-                self.parts = keys.into_iter().map(|key| store.feeds().open(key)).collect();
-            }
-            if let Some(sights) = self.parts.iter().map(|feed| feed.sight(&state)).collect() {
-                return (state, sights);
-            }
-        }
-        let state = store.state();
-        self.shape = state.selectors.shape();
-        let keys = FeedKey::parts(&self.scope, &state);
-        self.parts = keys.into_iter().map(|key| store.feeds().open(key)).collect();
-        let sights = self.parts.iter().map(|feed| Arc::new(feed.private_sight(&state))).collect();
-        (state, sights)
-    }
-}
-
-// === impl View ===
-
-impl View {
-    fn lanes(&self) -> impl Iterator<Item = Arc<Lane>> {
-        self.sights.iter().flat_map(|sight| sight.lanes())
-    }
-
-    fn records(&self) -> impl Iterator<Item = Arc<Record>> {
-        self.lanes().flat_map(|lane| lane.live_after(Revision::ZERO).cloned().collect::<Vec<_>>())
-    }
-
-    /// The buckets that differ from what a reader offers; all of them, if it offers nothing that helps.
-    fn differing(&self, offer: Option<&Buckets>) -> BucketSet {
-        let Some(theirs) = offer else { return BucketSet::ALL };
-        let mut ours = Buckets::default();
-        self.sights.iter().for_each(|sight| ours.merge(&sight.buckets()));
-        ours.differing(theirs)
-    }
-}
-
-/// What leads a reader that holds the old scope at `at` to the new scope as it is now.
-fn difference(at: Revision, old: &View, new: &View, reading: &Reading, frame_bytes: usize) -> Group {
-    // What the reader holds: at which revision, if that is certain, and what to bury it with.
-    let mut held: HashMap<ObjectKey, (Option<Revision>, Arc<Grave>)> = HashMap::new();
-    let slot = |seq: usize| Slot { revision: new.state.head, seq: u32::try_from(seq).unwrap_or(u32::MAX) };
-    for lane in old.lanes() {
-        for grave in lane.ended_after(at) {
-            let ended = Grave {
-                key: grave.key.clone(),
-                uid: grave.uid.clone(),
-                slot: slot(held.len()),
-                since: grave.since,
-                refs: grave.refs.clone(),
-                out_of_scope: new.state.get(&grave.key).is_some(),
-            };
-            held.insert(grave.key.clone(), (None, Arc::new(ended)));
-        }
-    }
-    for record in old.records() {
-        let unchanged = (record.revision() <= at).then_some(record.revision());
-        let out_of_scope = new.state.get(record.key()).is_some();
-        let grave = record.grave(slot(held.len()), record.revision(), out_of_scope);
-        held.insert(record.key().clone(), (unchanged, grave));
-    }
-    let mut puts = Vec::new();
-    for record in new.records() {
-        let had = held.remove(record.key());
-        if had.is_none_or(|(revision, _)| revision != Some(record.revision())) {
-            puts.push(record.clone());
-        }
-    }
-    puts.sort_by_key(|record| record.slot());
-    let removals = held.into_values().map(|(_, grave)| grave).collect();
-    Group::new(puts, removals, reading.scope.is_observer(), frame_bytes)
 }

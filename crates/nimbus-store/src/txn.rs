@@ -1,13 +1,13 @@
 //! Transactions: what a writer asks for, what came of it, and why it was refused.
 
+mod draft;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nimbus_core::{
-    Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid,
-};
-use nimbus_wire::v1;
+use nimbus_core::{Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision, Uid};
 
+pub use self::draft::Draft;
 use crate::{
     durable::Lost,
     leases::{Guard, Held},
@@ -48,29 +48,6 @@ pub enum Op {
     Status(StatusDraft),
     /// Others have something to do, or have done it, before the object goes.
     Finalizers(FinalizersDraft),
-}
-
-/// An object as its publisher wants it.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    /// Its name.
-    pub key: ObjectKey,
-    /// This life of it; if the publisher does not say, it is derived from the name and its earlier lives.
-    pub uid: Option<Uid>,
-    /// If the publisher does not say, the store counts.
-    pub generation: Option<Generation>,
-    /// What selectors look at.
-    pub labels: Labels,
-    /// What it needs.
-    pub refs: Arc<[Reference]>,
-    /// On whose behalf it exists.
-    pub owner: Option<Arc<v1::Owner>>,
-    /// Notes for people and programs.
-    pub annotations: Annotations,
-    /// Whom it is for.
-    pub audience: Audience,
-    /// An encoded `Any`.
-    pub spec: Bytes,
 }
 
 /// A status as its reporter wants it.

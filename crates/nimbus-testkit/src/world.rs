@@ -12,7 +12,6 @@ use nimbus_bus::{Bus, Config, Metrics};
 use nimbus_core::{Epoch, ObjectKey, PublisherId};
 use nimbus_store::{Op, Step, Txn};
 use parking_lot::Mutex;
-use prost::Message as _;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use tokio::time::Instant;
 
@@ -102,19 +101,8 @@ impl World {
     /// # Panics
     /// If it is not accepted.
     pub async fn apply<K: Spec>(&self, draft: Draft<K>) -> ObjectKey {
-        let parts = draft.into_parts().unwrap_or_else(|error| panic!("{error}"));
-        let key = parts.key.clone();
-        let draft = nimbus_store::Draft {
-            key: parts.key,
-            uid: parts.uid,
-            generation: parts.generation,
-            labels: parts.labels,
-            refs: parts.refs,
-            owner: parts.owner.map(Into::into),
-            annotations: parts.annotations,
-            audience: parts.audience,
-            spec: parts.spec.pack().encode_to_vec().into(),
-        };
+        let draft = nimbus_store::Draft::try_from(draft).unwrap_or_else(|error| panic!("{error}"));
+        let key = draft.key.clone();
         self.write(Op::Upsert(draft)).await;
         key
     }

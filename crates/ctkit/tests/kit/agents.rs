@@ -1,24 +1,20 @@
 //! What agents report, as reactors hear it.
 
-use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use ctkit::{
-    Action, AgentReport, Connector, Context, Controller, Failure, Io, Object, Presence, Reactor, Spec as _, Store,
-};
-use nimbus_bus::{Bus, Config, Metrics};
+use ctkit::{Action, AgentReport, Context, Controller, Failure, Object, Presence, Reactor, Spec as _, Store};
 use nimbus_client::{Channel, Endpoint};
-use nimbus_core::Epoch;
 use nimbus_wire::v1::{self, bus_client::BusClient, frame::Frame};
 use parking_lot::Mutex;
-use tokio::{io::DuplexStream, sync::mpsc};
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use crate::world::{Log, Policy, PolicyStatus, Rules, World, key, put, ready, standing, until};
-
-/// A network of memory, to one bus.
-#[derive(Clone)]
-struct Net(mpsc::Sender<io::Result<DuplexStream>>);
+use crate::{
+    kinds::{Policy, PolicyStatus, Rules},
+    life::Life,
+    log::Log,
+    net::{Daemon, Net},
+    world::{put, ready, standing, until},
+};
 
 /// An agent of the simplest sort.
 struct Agent {
@@ -37,28 +33,6 @@ struct Listening {
     busy: Arc<Mutex<bool>>,
     /// So many reports are not taken.
     failures: Arc<Mutex<u32>>,
-}
-
-// === impl Net ===
-
-impl Connector for Net {
-    fn connect(&self, _host: &str, _port: u16) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send>> {
-        let connections = self.0.clone();
-        Box::pin(async move {
-            let (near, far) = tokio::io::duplex(64 << 10);
-            connections.send(Ok(far)).await.map_err(io::Error::other)?;
-            Ok(Box::new(near) as Box<dyn Io>)
-        })
-    }
-}
-
-/// A store whose bus is served on a network of memory.
-fn serve() -> (Store, Net) {
-    let bus = Bus::new(Config::new(Epoch(1), 1), Metrics::default());
-    let (connections, incoming) = mpsc::channel(16);
-    let serving = bus.clone();
-    tokio::spawn(async move { serving.serve(ReceiverStream::new(incoming), std::future::pending()).await.unwrap() });
-    (Store::from_bus(bus), Net(connections))
 }
 
 // === impl Agent ===
@@ -133,8 +107,7 @@ impl Reactor<Policy> for Listening {
         self.alone().await;
         self.applied.note(&*policy.spec.text);
         cx.update_status(|status: &mut PolicyStatus| status.zones = 1);
-        cx.publish(Object::derived(&policy, "a", Rules { zone: "a".into(), text: policy.spec.text.clone() }))
-            .await?;
+        cx.publish(Object::derived(&policy, "a", Rules::of(&policy, "a"))).await?;
         Ok(Action::done())
     }
 
@@ -169,7 +142,7 @@ fn child(store: &Store, message: &str) -> Vec<(v1::Key, u64, String)> {
 }
 
 fn said(store: &Store) -> String {
-    let detail = standing(store, &key::<Policy>("web")).detail.unwrap();
+    let detail = standing(store, "web").detail.unwrap();
     let status: PolicyStatus = prost::Message::decode(&*detail.value).unwrap();
     assert_eq!(status.zones, 1, "what the one says does not undo what the other said");
     status.note
@@ -178,77 +151,77 @@ fn said(store: &Store) -> String {
 /// H04: edits and agents' reports were handled by two loops, which overtook each other in the same object.
 #[tokio::test(start_paused = true)]
 async fn reports_and_edits_of_one_object_never_overlap_and_all_arrive() {
-    let (store, net) = serve();
-    let reactor = Listening::default();
-    let world = World::new(&store, reactor.controller()).await;
-    put(&store, "web", &[], "first").await;
-    world.settled().await;
-    let mut agent = Agent::connect(&net, "switch-1").await;
-    agent.read(&store).await;
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    life.settled().await;
+    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
+    agent.read(store).await;
     agent.report(&[]).await;
     until(|| reactor.log.len() > 0).await;
     assert_eq!(reactor.log.take().pop().unwrap(), "1/1 failed 0");
 
     for n in 0..50 {
         if n % 5 == 0 {
-            put(&store, "web", &[], &n.to_string()).await;
+            put(store, "web", &[], &n.to_string()).await;
         }
-        agent.report(&child(&store, &format!("because {n}"))).await;
+        agent.report(&child(store, &format!("because {n}"))).await;
     }
-    world.settled().await;
-    agent.read(&store).await;
-    agent.report(&child(&store, "in the end")).await;
-    until(|| said(&store) == "0/1 failed 1, in the end").await;
+    life.settled().await;
+    agent.read(store).await;
+    agent.report(&child(store, "in the end")).await;
+    until(|| said(store) == "0/1 failed 1, in the end").await;
     assert!(reactor.log.len() < 25, "reports that wait are one: {:?}", reactor.log.take());
     assert_eq!(reactor.applied.take().pop().unwrap(), "45");
     agent.report(&[]).await;
-    until(|| said(&store) == "1/1 failed 0").await;
-    world.stop().await;
+    until(|| said(store) == "1/1 failed 0").await;
+    life.stop().await;
 }
 
 /// H04: nobody was told of an agent that did not come back, and what was pending there stayed so.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_lost_is_news() {
-    let (store, net) = serve();
-    let reactor = Listening::default();
-    let world = World::new(&store, reactor.controller()).await;
-    put(&store, "web", &[], "first").await;
-    world.settled().await;
-    let mut agent = Agent::connect(&net, "switch-1").await;
-    agent.read(&store).await;
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    life.settled().await;
+    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
+    agent.read(store).await;
     agent.report(&[]).await;
     until(|| reactor.log.len() > 0).await;
     reactor.log.take();
     drop(agent);
     until(|| reactor.log.len() > 0).await;
     assert_eq!(reactor.log.take(), ["0/0 failed 0, lost"]);
-    let mut agent = Agent::connect(&net, "switch-1").await;
-    agent.read(&store).await;
+    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
+    agent.read(store).await;
     agent.report(&[]).await;
-    until(|| said(&store) == "1/1 failed 0").await;
-    world.stop().await;
+    until(|| said(store) == "1/1 failed 0").await;
+    life.stop().await;
 }
 
 /// H01, H04: a reactor that failed to take a report was called with the object instead, and never heard the report.
 #[tokio::test(start_paused = true)]
 async fn a_report_that_was_not_taken_is_told_again() {
-    let (store, net) = serve();
-    let reactor = Listening::default();
-    let world = World::new(&store, reactor.controller()).await;
-    put(&store, "web", &[], "first").await;
-    world.settled().await;
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    life.settled().await;
     *reactor.failures.lock() = 2;
-    let mut agent = Agent::connect(&net, "switch-1").await;
-    agent.read(&store).await;
-    agent.report(&child(&store, "no")).await;
+    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
+    agent.read(store).await;
+    agent.report(&child(store, "no")).await;
     until(|| reactor.log.len() == 1).await;
-    world.settled().await;
-    assert_eq!(ready(&store, &key::<Policy>("web")), ("Failed".into(), "not now".into()));
+    life.settled().await;
+    assert_eq!(ready(store, "web"), ("Failed".into(), "not now".into()));
     until(|| reactor.log.len() == 3).await;
-    world.settled().await;
+    life.settled().await;
     let expected = ["not now: 0/1 failed 1, no", "not now: 0/1 failed 1, no", "0/1 failed 1, no"];
     assert_eq!(reactor.log.take(), expected);
     assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
-    assert_eq!(ready(&store, &key::<Policy>("web")).0, "Reconciled");
-    world.stop().await;
+    assert_eq!(ready(store, "web").0, "Reconciled");
+    life.stop().await;
 }

@@ -4,9 +4,15 @@
 
 mod agents;
 mod faulty;
+mod kinds;
+mod life;
+mod lives;
+mod log;
+mod net;
 mod ordering;
 mod panicking;
 mod parts;
+mod process;
 mod publishing;
 mod references;
 mod retrying;

@@ -12,7 +12,11 @@ use ctkit::{
 use parking_lot::Mutex;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
-use crate::world::{Policy, Rules, World, delete, key, published, put};
+use crate::{
+    kinds::{Policy, Rules},
+    life::Life,
+    world::{delete, published, put, until},
+};
 
 /// Publishes a policy under its own name, fails at times, and checks everything that it is told.
 struct Checking {
@@ -23,14 +27,14 @@ struct Checking {
 
 struct Seen {
     rng: SmallRng,
-    objects: HashMap<ObjectKey, Life>,
+    objects: HashMap<ObjectKey, Track>,
     creates: u32,
     updates: u32,
     deletes: u32,
 }
 
 #[derive(Default)]
-struct Life {
+struct Track {
     /// A call is under way.
     busy: bool,
     /// What was last returned `Ok` for.
@@ -56,34 +60,34 @@ impl Checking {
     /// A call begins: nothing else is under way, and nothing as new was seen before, unless it has to be tried again.
     fn enter(&self, object: &Object<Policy>, old: Option<&Object<Policy>>) -> (Duration, bool) {
         let mut seen = self.seen.lock();
-        let life = seen.objects.entry(object.key().clone()).or_default();
-        assert!(!life.busy, "two calls for {} at once", object.key());
-        life.busy = true;
-        assert!(object.meta.revision > life.newest || (object.meta.revision == life.newest && !life.is_settled));
-        (life.newest, life.is_settled) = (object.meta.revision, false);
-        assert_eq!(old.map(|old| (old.meta.uid.clone(), old.meta.generation)), life.acked);
+        let track = seen.objects.entry(object.key().clone()).or_default();
+        assert!(!track.busy, "two calls for {} at once", object.key());
+        track.busy = true;
+        assert!(object.meta.revision > track.newest || (object.meta.revision == track.newest && !track.is_settled));
+        (track.newest, track.is_settled) = (object.meta.revision, false);
+        assert_eq!(old.map(|old| (old.meta.uid.clone(), old.meta.generation)), track.acked);
         *(if old.is_some() { &mut seen.updates } else { &mut seen.creates }) += 1;
         (Duration::from_millis(seen.rng.random_range(0..20)), seen.rng.random_range(0..10) == 0)
     }
 
     fn leave(&self, object: &Object<Policy>, fails: bool) -> Result<Action, Failure> {
         let mut seen = self.seen.lock();
-        let life = seen.objects.entry(object.key().clone()).or_default();
-        life.busy = false;
+        let track = seen.objects.entry(object.key().clone()).or_default();
+        track.busy = false;
         if fails {
             return Err(Failure::new("unlucky").retry_after(Duration::from_millis(1)));
         }
-        (life.acked, life.is_settled) = (Some((object.meta.uid.clone(), object.meta.generation)), true);
+        (track.acked, track.is_settled) = (Some((object.meta.uid.clone(), object.meta.generation)), true);
         Ok(Action::done())
     }
 
     /// In the end, what was last returned `Ok` for is what there is.
     fn check(&self, store: &Store) {
         let seen = self.seen.lock();
-        for (key, life) in &seen.objects {
+        for (key, track) in &seen.objects {
             let record = store.snapshot().get(key);
             let there = record.map(|record| (record.uid().clone(), record.generation()));
-            assert_eq!(life.acked, there, "{key} is created, or deleted, last");
+            assert_eq!(track.acked, there, "{key} is created, or deleted, last");
         }
         assert!(seen.creates > 100 && seen.updates > 100 && seen.deletes > 100);
     }
@@ -100,7 +104,7 @@ impl Checking {
     ) -> Result<Action, Failure> {
         let (delay, fails) = self.enter(&new, old.as_deref());
         self.wait(delay).await;
-        let rules = Rules { zone: new.name().into(), text: new.spec.text.clone() };
+        let rules = Rules::of(&new, new.name());
         cx.publish(Object::derived(&new, "a", rules)).await?;
         self.leave(&new, fails)
     }
@@ -123,17 +127,17 @@ impl Reactor<Policy> for Checking {
     async fn on_delete(&self, _: &Context, last: Arc<Object<Policy>>) -> Result<Action, Failure> {
         let delay = {
             let mut seen = self.seen.lock();
-            let life = seen.objects.entry(last.key().clone()).or_default();
-            assert!(!life.busy, "two calls for {} at once", last.key());
-            life.busy = true;
-            assert_eq!(life.acked, Some((last.meta.uid.clone(), last.meta.generation)));
+            let track = seen.objects.entry(last.key().clone()).or_default();
+            assert!(!track.busy, "two calls for {} at once", last.key());
+            track.busy = true;
+            assert_eq!(track.acked, Some((last.meta.uid.clone(), last.meta.generation)));
             Duration::from_millis(seen.rng.random_range(0..20))
         };
         self.wait(delay).await;
         let mut seen = self.seen.lock();
         seen.deletes += 1;
-        let life = seen.objects.entry(last.key().clone()).or_default();
-        (life.busy, life.acked) = (false, None);
+        let track = seen.objects.entry(last.key().clone()).or_default();
+        (track.busy, track.acked) = (false, None);
         Ok(Action::done())
     }
 }
@@ -142,14 +146,14 @@ impl Reactor<Policy> for Checking {
 async fn storm(seed: u64, paused: bool) {
     let (store, reactor) = (Store::in_memory(), Checking::new(seed, paused));
     let controller = Controller::new(reactor.clone()).named("policies").publishes::<Rules>();
-    let world = World::new(&store, controller).await;
+    let life = Life::new(&store, controller).await;
     let writers = (0..TASKS).map(|task| {
         let (store, mut rng) = (store.clone(), SmallRng::seed_from_u64(seed ^ task));
         tokio::spawn(async move {
             for write in 0..WRITES {
                 let name = format!("p{}", rng.random_range(0..KEYS));
                 if rng.random_range(0..3) == 0 {
-                    delete(&store, &key::<Policy>(&name)).await;
+                    delete(&store, &name).await;
                 } else {
                     put(&store, &name, &[], &format!("{task}-{write}")).await;
                 }
@@ -169,12 +173,12 @@ async fn storm(seed: u64, paused: bool) {
         policies.map(|policy| (policy.name().to_owned(), policy.spec.text)).collect()
     };
     // Those that were unlucky are tried again.
-    crate::world::until(|| published(&store) == expected()).await;
-    world.settled().await;
+    until(|| published(&store) == expected()).await;
+    life.settled().await;
     assert_eq!(published(&store), expected());
     reactor.check(&store);
-    assert_eq!(world.handle.entries().await.unwrap(), []);
-    world.stop().await;
+    assert_eq!(life.handle.entries().await.unwrap(), []);
+    life.stop().await;
 }
 
 /// H02, H08: deletes overtook adds, and delays that differed made an older version the last. Scenario 2.

@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use ctkit::{Action, Backoff, Context, Controller, Object, Store, Waiting, functions};
 
-use crate::world::{Log, Policy, Rules, World, key, published, put, ready, until};
+use crate::{
+    kinds::{Policy, Rules},
+    life::Life,
+    log::Log,
+    world::{key, published, put, ready, until},
+};
 
 /// Publishes the text to a zone of the name of the policy, unless it says "panic".
 fn controller(log: &Log) -> Controller {
@@ -13,7 +18,7 @@ fn controller(log: &Log) -> Controller {
         log.note(policy.name());
         async move {
             assert!(policy.spec.text != "panic", "it says so");
-            let rules = Rules { zone: policy.name().into(), text: policy.spec.text.clone() };
+            let rules = Rules::of(&policy, policy.name());
             cx.publish(Object::derived(&policy, "a", rules)).await?;
             Ok(Action::done())
         }
@@ -30,23 +35,23 @@ async fn a_panic_holds_up_its_own_object_and_nobody_else() {
     let (store, log) = (Store::in_memory(), Log::default());
     put(&store, "bad", &[], "panic").await;
     put(&store, "good", &[], "one").await;
-    let world = World::new(&store, controller(&log)).await;
+    let life = Life::new(&store, controller(&log)).await;
     assert_eq!(published(&store)["good"], "one");
-    let entry = world.entry(&key::<Policy>("bad")).await.unwrap();
+    let entry = life.entry(&key::<Policy>("bad")).await.unwrap();
     assert_eq!((entry.state, entry.attempts), (Waiting::Quarantined, 1));
-    let (code, message) = ready(&store, &key::<Policy>("bad"));
+    let (code, message) = ready(&store, "bad");
     assert_eq!(code, "Quarantined");
     assert!(message.contains("it says so"), "{message}");
 
     put(&store, "good", &[], "two").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["good"], "two");
     put(&store, "bad", &[], "better").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["bad"], "better");
-    assert_eq!(ready(&store, &key::<Policy>("bad")).0, "Reconciled");
-    assert_eq!(world.entry(&key::<Policy>("bad")).await, None);
-    world.stop().await;
+    assert_eq!(ready(&store, "bad").0, "Reconciled");
+    assert_eq!(life.entry(&key::<Policy>("bad")).await, None);
+    life.stop().await;
 }
 
 /// H15: a poison message came round again for ever, and each time cost as much as the first.
@@ -54,17 +59,17 @@ async fn a_panic_holds_up_its_own_object_and_nobody_else() {
 async fn an_object_that_panics_too_often_waits_for_an_edit() {
     let (store, log) = (Store::in_memory(), Log::default());
     put(&store, "bad", &[], "panic").await;
-    let world = World::new(&store, controller(&log)).await;
+    let life = Life::new(&store, controller(&log)).await;
     until(|| log.len() == 3).await;
-    world.settled().await;
-    assert_eq!(world.entry(&key::<Policy>("bad")).await.unwrap().state, Waiting::Poisoned);
+    life.settled().await;
+    assert_eq!(life.entry(&key::<Policy>("bad")).await.unwrap().state, Waiting::Poisoned);
     tokio::time::advance(Duration::from_secs(24 * 3600)).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take().len(), 3);
     put(&store, "bad", &[], "better").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["bad"], "better");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H10: a supervisor that counted failures over its whole life gave up when there had been enough of them.
@@ -74,11 +79,11 @@ async fn hundreds_of_panics_do_not_end_the_manager() {
     for n in 0..200 {
         put(&store, &format!("bad-{n}"), &[], "panic").await;
     }
-    let world = World::new(&store, controller(&log)).await;
+    let life = Life::new(&store, controller(&log)).await;
     until(|| log.len() == 600).await;
     put(&store, "good", &[], "one").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store).len(), 1);
-    assert_eq!(world.handle.entries().await.unwrap().len(), 200);
-    world.stop().await;
+    assert_eq!(life.handle.entries().await.unwrap().len(), 200);
+    life.stop().await;
 }

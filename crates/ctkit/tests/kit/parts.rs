@@ -9,7 +9,12 @@ use ctkit::{
 };
 use tokio::time::Instant;
 
-use crate::world::{Log, Policy, Rules, World, key, put};
+use crate::{
+    kinds::{Policy, Rules},
+    life::Life,
+    log::Log,
+    world::{key, put},
+};
 
 fn noting(log: &Log) -> Controller {
     let log = log.clone();
@@ -35,19 +40,18 @@ async fn two_controllers_with_different_policies_share_one_source() {
         .controller(noting(&lazy).named("lazy").debounce(Debounce::trailing(Duration::from_secs(1))))
         .controller(Controller::new(fails).named("failing"))
         .seed(7);
-    let world = World::run(manager.build().unwrap());
-    assert!(world.handle.readiness().ready().await);
+    let life = Life::ready(manager).await;
     for n in 0..5 {
         put(&store, "web", &[], &n.to_string()).await;
-        world.settled().await;
+        life.settled().await;
     }
     assert_eq!(eager.take(), ["0", "1", "2", "3", "4"]);
     assert_eq!(lazy.take(), [""; 0], "the burst is not over");
     tokio::time::sleep(Duration::from_secs(2)).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(lazy.take(), ["4"]);
     assert_eq!(failing.take(), ["0", "1", "2", "3", "4"], "its failures are its own");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H06: none of the parts could be used without all the others.
@@ -79,7 +83,7 @@ async fn a_reflector_and_a_queue_make_a_controller_of_their_own() {
 async fn changes_that_never_cease_are_looked_at_from_time_to_time() {
     let (store, log) = (Store::in_memory(), Log::default());
     let (quiet, max_wait) = (Duration::from_millis(50), Duration::from_millis(200));
-    let world = World::new(&store, noting(&log).debounce(Debounce { quiet, max_wait, leading: false })).await;
+    let life = Life::new(&store, noting(&log).debounce(Debounce { quiet, max_wait, leading: false })).await;
     for n in 0..100 {
         put(&store, "web", &[], &n.to_string()).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -87,9 +91,9 @@ async fn changes_that_never_cease_are_looked_at_from_time_to_time() {
     let during = log.take();
     assert!((4..=5).contains(&during.len()), "once in 200 ms of 1,000: {during:?}");
     tokio::time::sleep(Duration::from_millis(100)).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["99"]);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H07, F55: a list of many objects was worked off as fast as the machine could.
@@ -100,10 +104,10 @@ async fn a_rate_holds_for_all_objects_of_a_controller() {
         put(&store, &format!("p{n}"), &[], "one").await;
     }
     let began = Instant::now();
-    let world = World::new(&store, noting(&log).rate(10, 10)).await;
+    let life = Life::new(&store, noting(&log).rate(10, 10)).await;
     assert_eq!(log.len(), 50);
     let elapsed = began.elapsed();
     assert!(elapsed >= Duration::from_millis(3900) && elapsed <= Duration::from_millis(4200), "{elapsed:?}");
-    assert!(world.entry(&key::<Policy>("p0")).await.is_none());
-    world.stop().await;
+    assert!(life.entry(&key::<Policy>("p0")).await.is_none());
+    life.stop().await;
 }

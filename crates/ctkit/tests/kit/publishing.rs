@@ -1,12 +1,14 @@
 //! What reactors publish, and what becomes of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use ctkit::{Action, Context, Controller, Draft, Failure, Object, ObjectKey, Reactor, Spec as _, Store, Waiting};
+use ctkit::{Action, Context, Controller, Draft, Failure, Object, Reactor, Store, Waiting};
 use nimbus_store::Op;
 
-use crate::world::{
-    Policy, PolicyStatus, Rules, World, Zone, delete, head, key, published, put, ready, until, write_as,
+use crate::{
+    kinds::{Policy, PolicyStatus, Rules, Zone},
+    life::Life,
+    world::{delete, head, key, published, put, ready, rules, texts, until, write_as},
 };
 
 /// Publishes the text of a policy to each of its zones.
@@ -15,7 +17,7 @@ struct Policies;
 impl Reactor<Policy> for Policies {
     async fn on_apply(&self, cx: &Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
         for zone in &policy.spec.zones {
-            let rules = Rules { zone: zone.clone(), text: policy.spec.text.clone() };
+            let rules = Rules::of(&policy, zone);
             cx.publish(Object::derived(&policy, zone, rules).for_label("zone", zone)).await?;
         }
         let zones = policy.spec.zones.len() as u32;
@@ -28,26 +30,22 @@ fn policies() -> Controller {
     Controller::new(Policies).named("policies").publishes::<Rules>()
 }
 
-fn expect(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(zone, text)| ((*zone).to_owned(), (*text).to_owned())).collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_is_no_longer_published_is_withdrawn() {
     let store = Store::in_memory();
     put(&store, "web", &["a", "b"], "one").await;
-    let world = World::new(&store, policies()).await;
-    assert_eq!(published(&store), expect(&[("a", "one"), ("b", "one")]));
-    assert_eq!(ready(&store, &key::<Policy>("web")).0, "Reconciled");
+    let life = Life::new(&store, policies()).await;
+    assert_eq!(published(&store), texts(&[("a", "one"), ("b", "one")]));
+    assert_eq!(ready(&store, "web").0, "Reconciled");
 
     put(&store, "web", &["b", "c"], "two").await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("b", "two"), ("c", "two")]));
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("b", "two"), ("c", "two")]));
 
-    delete(&store, &key::<Policy>("web")).await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[]));
-    world.stop().await;
+    delete(&store, "web").await;
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[]));
+    life.stop().await;
 }
 
 /// Publishes each zone under the name that the policy gives it, whoever else does so.
@@ -56,8 +54,7 @@ struct ByName;
 impl Reactor<Policy> for ByName {
     async fn on_apply(&self, cx: &Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
         for zone in &policy.spec.zones {
-            cx.publish(Draft::new(zone, Rules { zone: zone.clone(), text: policy.spec.text.clone() }))
-                .await?;
+            cx.publish(Draft::new(zone, Rules::of(&policy, zone))).await?;
         }
         match &*policy.spec.text {
             "undeclared" => cx.publish(Draft::new("x", Zone::default())).await?,
@@ -74,12 +71,11 @@ fn by_name() -> Controller {
 
 /// Names of all rules that there are.
 fn names(store: &Store) -> Vec<String> {
-    let (snapshot, kind) = (store.snapshot(), Rules::kind());
-    snapshot.list(&kind).map(|record| record.key().name().to_owned()).collect()
+    rules(store).iter().map(|rules| rules.name().to_owned()).collect()
 }
 
-async fn state(world: &World, name: &str) -> Option<(Waiting, String)> {
-    let entry = world.entry(&key::<Policy>(name)).await?;
+async fn state(life: &Life, name: &str) -> Option<(Waiting, String)> {
+    let entry = life.entry(&key::<Policy>(name)).await?;
     Some((entry.state, entry.failure.map(|failure| failure.code().to_owned()).unwrap_or_default()))
 }
 
@@ -87,84 +83,67 @@ async fn state(world: &World, name: &str) -> Option<(Waiting, String)> {
 #[tokio::test(start_paused = true)]
 async fn a_name_that_another_object_has_given_is_refused() {
     let store = Store::in_memory();
-    let world = World::new(&store, by_name()).await;
+    let life = Life::new(&store, by_name()).await;
     put(&store, "first", &["a"], "one").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "second", &["a", "b"], "two").await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("a", "one")]), "all of it, or nothing");
-    assert_eq!(state(&world, "second").await, Some((Waiting::Failed, "COLLISION".into())));
-    let (code, message) = ready(&store, &key::<Policy>("second"));
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("a", "one")]), "all of it, or nothing");
+    assert_eq!(state(&life, "second").await, Some((Waiting::Failed, "COLLISION".into())));
+    let (code, message) = ready(&store, "second");
     assert!(code == "Failed" && message.contains("first"), "{message}");
 
     put(&store, "second", &["b"], "two").await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("a", "one"), ("b", "two")]));
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("a", "one"), ("b", "two")]));
     put(&store, "first", &["a", "a"], "twice").await;
-    world.settled().await;
-    assert_eq!(state(&world, "first").await, Some((Waiting::Failed, "COLLISION".into())));
+    life.settled().await;
+    assert_eq!(state(&life, "first").await, Some((Waiting::Failed, "COLLISION".into())));
     assert_eq!(published(&store)["a"], "one");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// B11: what is published without saying so would be swept by nobody, or make a kind seem complete that is not.
 #[tokio::test(start_paused = true)]
 async fn only_kinds_that_were_declared_are_published() {
     let store = Store::in_memory();
-    let world = World::new(&store, by_name()).await;
+    let life = Life::new(&store, by_name()).await;
     put(&store, "web", &["a"], "undeclared").await;
-    world.settled().await;
-    assert_eq!(state(&world, "web").await, Some((Waiting::Failed, "UNDECLARED".into())));
+    life.settled().await;
+    assert_eq!(state(&life, "web").await, Some((Waiting::Failed, "UNDECLARED".into())));
     assert!(names(&store).is_empty());
     put(&store, "web", &["two words"], "one").await;
-    world.settled().await;
-    assert_eq!(state(&world, "web").await, Some((Waiting::Failed, "INVALID".into())));
+    life.settled().await;
+    assert_eq!(state(&life, "web").await, Some((Waiting::Failed, "INVALID".into())));
     put(&store, "web", &["a"], "one").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(names(&store), ["a"]);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F31: what somebody else had put there was overwritten, and deleted with the object that had claimed it.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_has_published_is_left_alone() {
     let store = Store::in_memory();
-    let foreign = key::<Rules>("a");
-    let draft = ctkit_draft(&foreign, "theirs");
-    write_as(&store, "somebody", Op::Upsert(draft).into()).await;
-    let world = World::new(&store, by_name()).await;
+    let rules = Draft::new("a", Rules { zone: "a".to_owned(), text: "theirs".to_owned() });
+    write_as(&store, "somebody", Op::Upsert(rules.try_into().unwrap())).await;
+    let life = Life::new(&store, by_name()).await;
     put(&store, "web", &["a", "b"], "ours").await;
-    world.settled().await;
-    assert_eq!(state(&world, "web").await, Some((Waiting::Retrying, "FOREIGN".into())));
-    assert_eq!(published(&store), expect(&[("a", "theirs")]));
+    life.settled().await;
+    assert_eq!(state(&life, "web").await, Some((Waiting::Retrying, "FOREIGN".into())));
+    assert_eq!(published(&store), texts(&[("a", "theirs")]));
     put(&store, "web", &["b"], "ours").await;
-    world.settled().await;
-    delete(&store, &key::<Policy>("web")).await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("a", "theirs")]));
+    life.settled().await;
+    delete(&store, "web").await;
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("a", "theirs")]));
 
     put(&store, "web", &["a"], "ours").await;
-    world.settled().await;
-    write_as(&store, "somebody", Op::Delete(foreign).into()).await;
-    until(|| published(&store) == expect(&[("a", "ours")])).await;
-    world.settled().await;
-    world.stop().await;
-}
-
-fn ctkit_draft(key: &ObjectKey, text: &str) -> nimbus_store::Draft {
-    let rules = Rules { zone: key.name().to_owned(), text: text.to_owned() };
-    let parts = Draft::new(key.name(), rules).into_parts().unwrap();
-    nimbus_store::Draft {
-        key: parts.key,
-        uid: parts.uid,
-        generation: parts.generation,
-        labels: parts.labels,
-        refs: parts.refs,
-        owner: parts.owner.map(Into::into),
-        annotations: parts.annotations,
-        audience: parts.audience,
-        spec: prost::Message::encode_to_vec(&parts.spec.pack()).into(),
-    }
+    life.settled().await;
+    write_as(&store, "somebody", Op::Delete(key::<Rules>("a"))).await;
+    until(|| published(&store) == texts(&[("a", "ours")])).await;
+    life.settled().await;
+    life.stop().await;
 }
 
 /// F07: each look at an object was a write, and every agent was sent what it had.
@@ -172,16 +151,16 @@ fn ctkit_draft(key: &ObjectKey, text: &str) -> nimbus_store::Draft {
 async fn publishing_what_is_there_already_makes_no_revision() {
     let store = Store::in_memory();
     put(&store, "web", &["a", "b"], "one").await;
-    let world = World::new(&store, policies()).await;
+    let life = Life::new(&store, policies()).await;
     let before = head(&store);
     for _ in 0..5 {
-        world.handle.wake("policies", &key::<Policy>("web")).await.unwrap();
-        world.settled().await;
+        life.handle.wake("policies", &key::<Policy>("web")).await.unwrap();
+        life.settled().await;
     }
     assert_eq!(head(&store), before, "nothing has changed");
-    world.stop().await;
-    let world = World::new(&store, policies()).await;
-    world.stop().await;
+    life.stop().await;
+    let life = Life::new(&store, policies()).await;
+    life.stop().await;
     assert_eq!(head(&store), before, "nor does it by a restart");
 }
 
@@ -189,41 +168,41 @@ async fn publishing_what_is_there_already_makes_no_revision() {
 #[tokio::test(start_paused = true)]
 async fn children_that_are_renamed_leave_nothing_behind() {
     let store = Store::in_memory();
-    let world = World::new(&store, by_name()).await;
+    let life = Life::new(&store, by_name()).await;
     put(&store, "web", &["a", "b"], "one").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "web", &["c"], "one").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(names(&store), ["c"]);
-    delete(&store, &key::<Policy>("web")).await;
+    delete(&store, "web").await;
     put(&store, "web", &["d"], "another life").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(names(&store), ["d"]);
     put(&store, "web", &["d", "e"], "fail").await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("d", "another life")]), "a failure keeps what was good");
-    delete(&store, &key::<Policy>("web")).await;
-    world.settled().await;
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("d", "another life")]), "a failure keeps what was good");
+    delete(&store, "web").await;
+    life.settled().await;
     assert!(names(&store).is_empty());
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H18: a name that one object gave up could not be taken by another.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_was_given_up_can_be_taken() {
     let store = Store::in_memory();
-    let world = World::new(&store, by_name()).await;
+    let life = Life::new(&store, by_name()).await;
     put(&store, "first", &["a"], "one").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "first", &["b"], "one").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "second", &["a"], "two").await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("a", "two"), ("b", "one")]));
-    delete(&store, &key::<Policy>("first")).await;
-    world.settled().await;
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("a", "two"), ("b", "one")]));
+    delete(&store, "first").await;
+    life.settled().await;
     put(&store, "second", &["a", "b"], "two").await;
-    world.settled().await;
-    assert_eq!(published(&store), expect(&[("a", "two"), ("b", "two")]));
-    world.stop().await;
+    life.settled().await;
+    assert_eq!(published(&store), texts(&[("a", "two"), ("b", "two")]));
+    life.stop().await;
 }

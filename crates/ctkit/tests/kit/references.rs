@@ -6,12 +6,22 @@ use ctkit::{
     Action, Cause, Context, Controller, Draft, Failure, Manager, Object, ObjectKey, Ref, Spec as _, Store, Waiting,
     functions,
 };
+use nimbus_store::Op;
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::world::{Log, Policy, Rules, World, Zone, apply, delete, key, published, put, ready, until};
+use crate::{
+    kinds::{Policy, Rules, Zone},
+    life::Life,
+    log::Log,
+    world::{apply, delete, key, published, put, ready, until, write},
+};
 
 async fn put_zone(store: &Store, name: &str, text: &str) {
     apply(store, Draft::new(name, Zone { text: text.to_owned() })).await;
+}
+
+async fn delete_zone(store: &Store, name: &str) {
+    write(store, Op::Delete(key::<Zone>(name))).await;
 }
 
 /// Publishes the texts of all zones that a policy names, as far as they are there.
@@ -59,72 +69,72 @@ fn waiting(log: &Log) -> Controller {
 #[tokio::test(start_paused = true)]
 async fn a_referrer_follows_what_it_refers_to() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, joining(&log)).await;
+    let life = Life::new(&store, joining(&log)).await;
     put(&store, "web", &["x", "y"], "").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["web"], "");
     put_zone(&store, "x", "1").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["web"], "1");
     put_zone(&store, "y", "2").await;
     put_zone(&store, "x", "3").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["web"], "3 2");
-    delete(&store, &key::<Zone>("x")).await;
-    world.settled().await;
+    delete_zone(&store, "x").await;
+    life.settled().await;
     assert_eq!(published(&store)["web"], "2");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F76, H20: wake-ups called the reconciler directly, past its queue: twice at once, and with nobody to note the error.
 #[tokio::test(start_paused = true)]
 async fn referents_wake_through_the_queue_once_for_many_changes_and_at_once() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, joining(&log)).await;
+    let life = Life::new(&store, joining(&log)).await;
     put(&store, "web", &["x", "x", "y"], "").await;
     put_zone(&store, "x", "1").await;
-    world.settled().await;
+    life.settled().await;
     log.take();
     let began = Instant::now();
-    world.handle.pause("policies", Some(&key::<Policy>("web"))).await.unwrap();
+    life.handle.pause("policies", Some(&key::<Policy>("web"))).await.unwrap();
     for n in 0..20 {
         put_zone(&store, "x", &n.to_string()).await;
         put_zone(&store, "y", &n.to_string()).await;
-        world.settled().await;
+        life.settled().await;
     }
-    let entry = world.entry(&key::<Policy>("web")).await.unwrap();
+    let entry = life.entry(&key::<Policy>("web")).await.unwrap();
     assert_eq!(entry.state, Waiting::Paused);
     assert!(entry.causes.contains(Cause::Referent));
     assert_eq!(log.take(), [""; 0], "it is in the queue, and that is paused");
-    world.handle.resume("policies", Some(&key::<Policy>("web"))).await.unwrap();
-    world.settled().await;
+    life.handle.resume("policies", Some(&key::<Policy>("web"))).await.unwrap();
+    life.settled().await;
     assert_eq!(log.take(), ["web"]);
     assert_eq!(published(&store)["web"], "19 19 19");
     assert!(began.elapsed() < Duration::from_millis(100), "nobody waited: {:?}", began.elapsed());
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H19, F77: the difference of two sets of references was left to the developer, and one that was dropped woke for ever.
 #[tokio::test(start_paused = true)]
 async fn a_reference_that_is_dropped_wakes_no_more() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, joining(&log)).await;
+    let life = Life::new(&store, joining(&log)).await;
     put_zone(&store, "x", "1").await;
     put_zone(&store, "y", "1").await;
     put(&store, "web", &["x", "y"], "").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "web", &["y"], "").await;
-    world.settled().await;
+    life.settled().await;
     log.take();
     put_zone(&store, "x", "2").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), [""; 0]);
     put_zone(&store, "y", "2").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["web"]);
-    let explained = world.handle.explain("policies", &key::<Policy>("web")).await.unwrap().unwrap();
+    let explained = life.handle.explain("policies", &key::<Policy>("web")).await.unwrap().unwrap();
     assert_eq!(explained.refers_to, [Ref::to(&key::<Zone>("y"))]);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// Does something to a zone after a reactor has read it and before it returns.
@@ -141,14 +151,14 @@ async fn change_between(change: impl AsyncFnOnce(&Store), expected: &str) {
             Ok(done)
         }
     });
-    let world = World::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
+    let life = Life::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
     put(&store, "web", &["x"], "").await;
     until(|| log.len() == 1).await;
     change(&store).await;
     gate.add_permits(100);
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["web"], expected);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H22: a referent that changed while its referrer was being worked on was seen as it had been, and nobody looked again.
@@ -160,7 +170,7 @@ async fn a_referent_that_changes_during_a_reaction_is_read_again() {
 /// H22: the same with a referent that ended before anybody listened to its kind: it was in no list, and in no event.
 #[tokio::test(start_paused = true)]
 async fn a_referent_that_ends_during_the_first_reaction_is_missed() {
-    change_between(async |store| delete(store, &key::<Zone>("x")).await, "").await;
+    change_between(async |store| delete_zone(store, "x").await, "").await;
 }
 
 /// F76, F80, F81: an object that waited for another said so to nobody, and went on when somebody looked at it by chance.
@@ -168,52 +178,52 @@ async fn a_referent_that_ends_during_the_first_reaction_is_missed() {
 async fn an_object_waits_for_others_and_says_for_which() {
     let (store, log) = (Store::in_memory(), Log::default());
     let (web, x, y) = (key::<Policy>("web"), key::<Zone>("x"), key::<Zone>("y"));
-    let world = World::new(&store, waiting(&log)).await;
+    let life = Life::new(&store, waiting(&log)).await;
     put(&store, "web", &["x", "y"], "").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store).len(), 0);
-    let (code, message) = ready(&store, &web);
+    let (code, message) = ready(&store, "web");
     assert_eq!(code, "Waiting");
     assert!(message.contains("Zone") && message.contains('x') && message.contains('y'), "{message}");
-    assert_eq!(world.entry(&web).await.unwrap().state, Waiting::Waiting);
+    assert_eq!(life.entry(&web).await.unwrap().state, Waiting::Waiting);
     tokio::time::advance(Duration::from_secs(60)).await;
-    let dangling = world.handle.dangling("policies").await.unwrap();
+    let dangling = life.handle.dangling("policies").await.unwrap();
     let missing: Vec<_> = dangling.iter().map(|one| (&one.referent, &*one.referrers)).collect();
     assert_eq!(missing, [(&x, std::slice::from_ref(&web)), (&y, std::slice::from_ref(&web))]);
     assert!(dangling[0].since >= Duration::from_secs(60));
-    let explained = world.handle.explain("policies", &web).await.unwrap().unwrap();
+    let explained = life.handle.explain("policies", &web).await.unwrap().unwrap();
     assert_eq!(explained.waits_for, std::slice::from_ref(&x));
     assert_eq!(explained.dealt_with, None);
 
     put_zone(&store, "x", "1").await;
-    world.settled().await;
-    assert_eq!(ready(&store, &web).0, "Waiting");
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Waiting");
     put_zone(&store, "y", "2").await;
-    world.settled().await;
-    assert_eq!(ready(&store, &web).0, "Reconciled");
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Reconciled");
     assert_eq!(published(&store)["web"], "1 2");
-    assert_eq!(world.handle.dangling("policies").await.unwrap(), []);
+    assert_eq!(life.handle.dangling("policies").await.unwrap(), []);
 
-    delete(&store, &y).await;
-    world.settled().await;
-    assert_eq!(ready(&store, &web).0, "Waiting");
+    delete_zone(&store, "y").await;
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Waiting");
     assert_eq!(published(&store)["web"], "1 2", "what was good before stays");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F81: the delete of an object that waited for something which never came waited as well.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_waits_can_be_deleted() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, waiting(&log)).await;
+    let life = Life::new(&store, waiting(&log)).await;
     put(&store, "web", &["never"], "").await;
-    world.settled().await;
-    delete(&store, &key::<Policy>("web")).await;
-    world.settled().await;
-    assert_eq!(world.handle.entries().await.unwrap(), []);
-    assert_eq!(world.handle.dangling("policies").await.unwrap(), []);
-    assert_eq!(world.handle.explain("policies", &key::<Policy>("web")).await.unwrap(), None);
-    world.stop().await;
+    life.settled().await;
+    delete(&store, "web").await;
+    life.settled().await;
+    assert_eq!(life.handle.entries().await.unwrap(), []);
+    assert_eq!(life.handle.dangling("policies").await.unwrap(), []);
+    assert_eq!(life.handle.explain("policies", &key::<Policy>("web")).await.unwrap(), None);
+    life.stop().await;
 }
 
 /// H15: a reactor that waited for an object which was there already, but not ready, was called again at once, for ever.
@@ -232,14 +242,14 @@ async fn waiting_for_what_is_there_already_does_not_spin() {
         }
     });
     put_zone(&store, "x", "not ready").await;
-    let world = World::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
+    let life = Life::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
     put(&store, "web", &["x"], "").await;
-    world.settled().await;
+    life.settled().await;
     assert!(log.len() <= 4, "{} calls for nothing", log.len());
     put_zone(&store, "x", "ready").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["web"], "ready");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F79, H21: the watch of a kind had to be declared when the program was built, and was never given up or too soon.
@@ -250,22 +260,21 @@ async fn a_kind_is_watched_from_its_first_reference_to_a_while_after_its_last() 
         .controller(joining(&log))
         .linger(Duration::from_secs(10))
         .seed(7);
-    let world = World::run(manager.build().unwrap());
-    assert!(world.handle.readiness().ready().await);
+    let life = Life::ready(manager).await;
     for round in 0..3 {
         put_zone(&store, "x", &format!("then {round}")).await;
         put(&store, "web", &["x"], "").await;
-        world.settled().await;
+        life.settled().await;
         assert_eq!(published(&store)["web"], format!("then {round}"));
         put_zone(&store, "x", &format!("now {round}")).await;
-        world.settled().await;
+        life.settled().await;
         assert_eq!(published(&store)["web"], format!("now {round}"));
         put(&store, "web", &[], "").await;
-        world.settled().await;
+        life.settled().await;
         // Shorter than the linger, longer than it, and much longer.
         tokio::time::sleep(Duration::from_secs([5, 15, 100][round])).await;
     }
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F71, H18: only children of one kind were looked at, so that a parent without any was never seen.
@@ -284,17 +293,17 @@ async fn a_list_is_a_reference_to_all_that_are_there_and_all_that_come() {
         }
     });
     put(&store, "web", &[], "").await;
-    let world = World::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
+    let life = Life::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
     assert_eq!(published(&store)["all"], "");
     for (n, expected) in ["z0", "z0 z1", "z0 z1 z2"].into_iter().enumerate() {
         put_zone(&store, &format!("z{n}"), "").await;
-        world.settled().await;
+        life.settled().await;
         assert_eq!(published(&store)["all"], expected);
     }
-    delete(&store, &key::<Zone>("z1")).await;
-    world.settled().await;
+    delete_zone(&store, "z1").await;
+    life.settled().await;
     assert_eq!(published(&store)["all"], "z0 z2");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F71: an object that left a selector by its own update was still counted by those who had selected it.
@@ -311,19 +320,19 @@ async fn an_object_that_leaves_a_selector_wakes_those_who_selected_it() {
     });
     let label = |tier: &str| Draft::new("web", Policy::default()).label("tier", tier);
     apply(&store, label("edge")).await;
-    let world = World::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
+    let life = Life::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
     put(&store, "all", &[], "").await;
-    world.settled().await;
+    life.settled().await;
     log.take();
     apply(&store, label("core")).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["all"], "it left");
     apply(&store, label("none")).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), [""; 0], "it was not there");
     apply(&store, label("edge")).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["all"], "it came back");
     assert_ne!(Zone::kind(), Policy::kind());
-    world.stop().await;
+    life.stop().await;
 }

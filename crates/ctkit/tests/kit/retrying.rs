@@ -7,7 +7,12 @@ use nimbus_wire::v1::ConditionState;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::world::{Log, Policy, Rules, World, key, published, put, ready, standing, until};
+use crate::{
+    kinds::{Policy, Rules},
+    life::Life,
+    log::Log,
+    world::{apply, key, published, put, ready, standing, until},
+};
 
 /// Publishes the text, unless the policy says that it cannot work.
 async fn publish(cx: Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
@@ -45,87 +50,86 @@ async fn a_reactor_that_fails_seven_times_is_called_an_eighth_with_the_newest_ve
             if cx.attempt() < 7 {
                 // Not its spec, which would begin the count again.
                 let draft = ctkit::Draft::new("web", policy.spec.clone()).label("n", &cx.attempt().to_string());
-                crate::world::apply(&store, draft).await;
+                apply(&store, draft).await;
                 return Err(Failure::new("not yet"));
             }
             publish(cx, policy).await
         }
     });
-    let world = World::new(&store, Controller::new(reactor).named("policies").publishes::<Rules>()).await;
+    let life = Life::new(&store, Controller::new(reactor).named("policies").publishes::<Rules>()).await;
     put(&store, "web", &[], "one").await;
     until(|| calls.lock().len() == 3).await;
-    let entry = world.entry(&key::<Policy>("web")).await.unwrap();
+    let entry = life.entry(&key::<Policy>("web")).await.unwrap();
     assert_eq!((entry.state, entry.attempts), (Waiting::Retrying, 3));
     assert_eq!(entry.failure.unwrap().message(), "not yet");
     until(|| !published(&store).is_empty()).await;
-    world.settled().await;
+    life.settled().await;
     let expected: Vec<_> = (0..8u32).map(|n| (n, n.checked_sub(1).map(|n| n.to_string()))).collect();
     assert_eq!(*calls.lock(), expected, "each attempt sees what the one before it wrote");
-    assert_eq!(world.entry(&key::<Policy>("web")).await, None);
+    assert_eq!(life.entry(&key::<Policy>("web")).await, None);
     assert_eq!(published(&store)["a"], "one");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H01: the count of failures of an older version held up the newer one, which had nothing to do with them.
 #[tokio::test(start_paused = true)]
 async fn an_edit_begins_the_count_of_attempts_again() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, noting(&log)).await;
+    let life = Life::new(&store, noting(&log)).await;
     put(&store, "web", &[], "later").await;
     until(|| log.len() == 4).await;
     put(&store, "web", &[], "now").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["0 later", "1 later", "2 later", "3 later", "0 now"]);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H09: an object that failed once for want of a connection was FAILED for good, and work on it ended.
 #[tokio::test(start_paused = true)]
 async fn a_transient_failure_is_a_condition_and_goes_away() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let web = key::<Policy>("web");
     let noted = log.clone();
     let reactor = functions().on_apply(move |cx: Context, policy| {
         noted.note("call");
         let first = cx.attempt() == 0;
         async move { if first { Err(Failure::new("no route")) } else { publish(cx, policy).await } }
     });
-    let world = World::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
+    let life = Life::new(&store, Controller::new(reactor).publishes::<Rules>()).await;
     put(&store, "web", &[], "one").await;
-    world.settled().await;
-    assert_eq!(ready(&store, &web), ("Failed".into(), "no route".into()));
-    assert_eq!(standing(&store, &web).conditions[0].state(), ConditionState::False);
+    life.settled().await;
+    assert_eq!(ready(&store, "web"), ("Failed".into(), "no route".into()));
+    assert_eq!(standing(&store, "web").conditions[0].state(), ConditionState::False);
     until(|| log.len() == 2).await;
-    world.settled().await;
-    assert_eq!(ready(&store, &web).0, "Reconciled");
-    assert_eq!(standing(&store, &web).conditions[0].state(), ConditionState::True);
-    world.stop().await;
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Reconciled");
+    assert_eq!(standing(&store, "web").conditions[0].state(), ConditionState::True);
+    life.stop().await;
 }
 
 /// H09, F57: what only an edit can cure was tried again and again, and what could be cured by one was not tried after it.
 #[tokio::test(start_paused = true)]
 async fn a_permanent_failure_waits_for_the_next_generation_and_only_that() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, noting(&log)).await;
+    let life = Life::new(&store, noting(&log)).await;
     put(&store, "web", &[], "one").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "web", &[], "never").await;
-    world.settled().await;
-    assert_eq!(world.entry(&key::<Policy>("web")).await.unwrap().state, Waiting::Failed);
-    assert_eq!(ready(&store, &key::<Policy>("web")), ("Failed".into(), "it says so".into()));
+    life.settled().await;
+    assert_eq!(life.entry(&key::<Policy>("web")).await.unwrap().state, Waiting::Failed);
+    assert_eq!(ready(&store, "web"), ("Failed".into(), "it says so".into()));
     assert_eq!(published(&store)["a"], "one", "what was good before stays");
 
     let spec = Policy { zones: Vec::new(), text: "never".into() };
-    crate::world::apply(&store, ctkit::Draft::new("web", spec).label("touched", "yes")).await;
-    world.settled().await;
+    apply(&store, ctkit::Draft::new("web", spec).label("touched", "yes")).await;
+    life.settled().await;
     tokio::time::advance(Duration::from_secs(24 * 3600)).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["0 one", "0 never"]);
     put(&store, "web", &[], "two").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["0 two"]);
     assert_eq!(published(&store)["a"], "two");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H14: a reaction that waited for an answer which never came held its object for ever.
@@ -143,13 +147,13 @@ async fn a_reaction_that_takes_too_long_is_given_up_and_tried_again() {
         }
     });
     let controller = Controller::new(reactor).publishes::<Rules>().deadline(Duration::from_secs(5));
-    let world = World::new(&store, controller).await;
+    let life = Life::new(&store, controller).await;
     put(&store, "web", &[], "one").await;
     let began = Instant::now();
     until(|| !published(&store).is_empty()).await;
     assert!(began.elapsed() >= Duration::from_secs(5));
     assert_eq!(log.take(), ["0", "1"]);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H08: a retry that waited kept a newer version waiting, or the newer version made the retry come later and later.
@@ -157,13 +161,13 @@ async fn a_reaction_that_takes_too_long_is_given_up_and_tried_again() {
 async fn an_edit_does_not_wait_for_the_backoff_of_an_older_version() {
     let (store, log) = (Store::in_memory(), Log::default());
     let hour = Duration::from_secs(3600);
-    let world = World::new(&store, noting(&log).backoff(Backoff { base: hour, max: hour })).await;
+    let life = Life::new(&store, noting(&log).backoff(Backoff { base: hour, max: hour })).await;
     put(&store, "web", &[], "later").await;
-    world.settled().await;
+    life.settled().await;
     let began = Instant::now();
     put(&store, "web", &[], "now").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(published(&store)["a"], "now");
     assert!(began.elapsed() < Duration::from_secs(1));
-    world.stop().await;
+    life.stop().await;
 }

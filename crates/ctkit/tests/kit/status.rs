@@ -15,7 +15,10 @@ use tokio::sync::Semaphore;
 
 use crate::{
     faulty::Faulty,
-    world::{Log, Policy, PolicyStatus, Rules, World, delete, key, put, ready, record, standing, until, write_status},
+    kinds::{Policy, PolicyStatus, Rules},
+    life::Life,
+    log::Log,
+    world::{delete, find, key, put, ready, record, standing, until, write_status},
 };
 
 /// Says how many zones there are, and fails for those that should.
@@ -29,26 +32,17 @@ fn counting() -> Controller {
     Controller::new(functions().on_apply(count)).named("policies").publishes::<Rules>()
 }
 
-async fn between(source: &Faulty, store: &Store, controller: Controller) -> World {
-    let manager = Manager::between(source.clone(), store.clone())
-        .controller(controller)
-        .seed(7)
-        .build()
-        .unwrap();
-    let world = World::run(manager);
-    assert!(world.handle.readiness().ready().await);
-    world
+async fn between(source: &Faulty, store: &Store, controller: Controller) -> Life {
+    Life::ready(Manager::between(source.clone(), store.clone()).controller(controller).seed(7)).await
 }
 
 fn detail(store: &Store, name: &str) -> PolicyStatus {
-    let detail = standing(store, &key::<Policy>(name)).detail.unwrap();
+    let detail = standing(store, name).detail.unwrap();
     PolicyStatus::decode(&*detail.value).unwrap()
 }
 
 fn has_detail(store: &Store, name: &str) -> bool {
-    let snapshot = store.snapshot();
-    snapshot.get(&key::<Policy>(name)).is_some_and(|record| !record.status().is_empty())
-        && standing(store, &key::<Policy>(name)).detail.is_some()
+    find(store, name).is_some_and(|record| !record.status().is_empty()) && standing(store, name).detail.is_some()
 }
 
 fn condition(word: &str) -> v1::Condition {
@@ -63,54 +57,53 @@ async fn statuses_of_many_objects_are_written_together() {
         put(&store, &format!("p{n}"), &["a"], "one").await;
     }
     let source = Faulty::failing(&store, |_| None);
-    let world = between(&source, &store, counting()).await;
-    world.settled().await;
+    let life = between(&source, &store, counting()).await;
+    life.settled().await;
     until(|| (0..200).all(|n| has_detail(&store, &format!("p{n}")))).await;
     assert!(source.calls() <= 10, "{} transactions for 200 statuses", source.calls());
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H03: a status that could not be written at once was lost, or took that of somebody else with it.
 #[tokio::test(start_paused = true)]
 async fn statuses_are_written_again_until_they_are_stored() {
     let store = Store::in_memory();
-    let web = key::<Policy>("web");
     let source = Faulty::failing(&store, |call| match call % 4 {
         0 => Some(CommitError::Unavailable("busy".into())),
         1 => Some(CommitError::Conflict { key: key::<Policy>("web"), message: "somebody was faster".into() }),
         _ => None,
     });
-    let world = between(&source, &store, counting()).await;
+    let life = between(&source, &store, counting()).await;
     for n in 1..=5 {
         put(&store, "web", &["a", "b", "c", "d", "e"][..n], "one").await;
         until(|| has_detail(&store, "web") && detail(&store, "web").zones == n as u32).await;
-        until(|| record(&store, &web).observed() == record(&store, &web).generation()).await;
+        until(|| record(&store, "web").observed() == record(&store, "web").generation()).await;
     }
-    assert_eq!(ready(&store, &web).0, "Reconciled");
-    world.stop().await;
+    assert_eq!(ready(&store, "web").0, "Reconciled");
+    life.stop().await;
 }
 
 /// H03: two who wrote the same status each threw away what the other had said.
 #[tokio::test(start_paused = true)]
 async fn a_status_does_not_overwrite_what_somebody_else_said_meanwhile() {
-    let (store, web) = (Store::in_memory(), key::<Policy>("web"));
+    let store = Store::in_memory();
     put(&store, "web", &["a"], "one").await;
     // The kit does not see for a while what somebody else has written, and must not believe what it sees.
     let source = Faulty::lagging(&store, Duration::from_millis(300));
-    let world = between(&source, &store, counting()).await;
+    let life = between(&source, &store, counting()).await;
     until(|| has_detail(&store, "web")).await;
     for n in 2..6 {
-        let mut said = standing(&store, &web);
+        let mut said = standing(&store, "web");
         said.conditions.push(condition(&format!("Audited{n}")));
-        write_status(&store, &web, &said).await;
+        write_status(&store, "web", &said).await;
         put(&store, "web", &["a", "b", "c", "d", "e"][..n], "one").await;
         until(|| detail(&store, "web").zones == n as u32).await;
     }
-    until(|| record(&store, &web).observed() == record(&store, &web).generation()).await;
-    let said = standing(&store, &web).conditions;
+    until(|| record(&store, "web").observed() == record(&store, "web").generation()).await;
+    let said = standing(&store, "web").conditions;
     let said: Vec<_> = said.iter().map(|condition| &*condition.r#type).collect();
     assert_eq!(said, ["Audited2", "Audited3", "Audited4", "Audited5", "Ready"]);
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H03: of two reactions that each changed a part of the status before either was written, only the second counted.
@@ -130,7 +123,7 @@ async fn edits_of_a_status_that_is_not_written_yet_add_up() {
         async { Ok(Action::done()) }
     });
     let source = Faulty::failing(&store, |call| (call < 4).then(|| CommitError::Unavailable("busy".into())));
-    let world = between(&source, &store, Controller::new(reactor).publishes::<Rules>()).await;
+    let life = between(&source, &store, Controller::new(reactor).publishes::<Rules>()).await;
     put(&store, "web", &[], "one").await;
     until(|| log.len() == 1).await;
     put(&store, "web", &[], "two").await;
@@ -138,7 +131,7 @@ async fn edits_of_a_status_that_is_not_written_yet_add_up() {
     assert!(!has_detail(&store, "web"), "nothing is written yet");
     until(|| has_detail(&store, "web") && !detail(&store, "web").note.is_empty()).await;
     assert_eq!(detail(&store, "web"), PolicyStatus { zones: 1, note: "two".into() });
-    world.stop().await;
+    life.stop().await;
 }
 
 /// Holds each reaction until it is let go, and notes what it saw.
@@ -160,27 +153,26 @@ fn gated(log: &Log, gate: &Arc<Semaphore>, seen: &Arc<AtomicU64>) -> Controller 
 #[tokio::test(start_paused = true)]
 async fn a_status_of_an_earlier_life_is_not_written_onto_the_next() {
     let (store, log, gate) = (Store::in_memory(), Log::default(), Arc::new(Semaphore::new(0)));
-    let web = key::<Policy>("web");
-    let world = World::new(&store, gated(&log, &gate, &Arc::default())).await;
+    let life = Life::new(&store, gated(&log, &gate, &Arc::default())).await;
     put(&store, "web", &["a", "b"], "fail").await;
     until(|| log.len() == 1).await;
-    delete(&store, &web).await;
+    delete(&store, "web").await;
     put(&store, "web", &[], "second life").await;
     gate.add_permits(1);
     until(|| log.len() == 2).await;
-    assert!(record(&store, &web).status().is_empty(), "the first life says nothing of the second");
+    assert!(record(&store, "web").status().is_empty(), "the first life says nothing of the second");
     gate.add_permits(1);
-    world.settled().await;
-    assert_eq!(ready(&store, &web).0, "Reconciled");
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Reconciled");
     assert_eq!(log.take(), ["fail", "second life"]);
 
     put(&store, "web", &["a"], "third").await;
     until(|| log.len() == 1).await;
-    delete(&store, &web).await;
+    delete(&store, "web").await;
     gate.add_permits(1);
-    world.settled().await;
-    assert!(store.snapshot().get(&web).is_none(), "a status brings nobody back");
-    world.stop().await;
+    life.settled().await;
+    assert!(find(&store, "web").is_none(), "a status brings nobody back");
+    life.stop().await;
 }
 
 /// H16, F48: a status said "done" of an edit that nobody had looked at.
@@ -188,8 +180,7 @@ async fn a_status_of_an_earlier_life_is_not_written_onto_the_next() {
 async fn a_status_never_claims_more_than_was_seen() {
     let (store, log, gate) = (Store::in_memory(), Log::default(), Arc::new(Semaphore::new(0)));
     let seen = Arc::new(AtomicU64::new(0));
-    let web = key::<Policy>("web");
-    let world = World::new(&store, gated(&log, &gate, &seen)).await;
+    let life = Life::new(&store, gated(&log, &gate, &seen)).await;
     put(&store, "web", &["a"], "first").await;
     for n in 1..=5 {
         until(|| log.len() == n).await;
@@ -197,19 +188,19 @@ async fn a_status_never_claims_more_than_was_seen() {
         if n < 5 {
             put(&store, "web", &["a"], &format!("edit {n}")).await;
         }
-        assert!(record(&store, &web).observed() < Generation(seen.load(Ordering::Relaxed)));
+        assert!(record(&store, "web").observed() < Generation(seen.load(Ordering::Relaxed)));
         gate.add_permits(1);
-        until(|| record(&store, &web).observed() == Generation(n as u64)).await;
-        let said = standing(&store, &web);
+        until(|| record(&store, "web").observed() == Generation(n as u64)).await;
+        let said = standing(&store, "web");
         assert!(
             said.conditions
                 .iter()
                 .all(|condition| condition.generation <= seen.load(Ordering::Relaxed))
         );
     }
-    world.settled().await;
-    assert_eq!(record(&store, &web).observed(), record(&store, &web).generation());
-    world.stop().await;
+    life.settled().await;
+    assert_eq!(record(&store, "web").observed(), record(&store, "web").generation());
+    life.stop().await;
 }
 
 /// H17: a reconcile read its cache before its own write had come round, and did the same work again.
@@ -224,18 +215,18 @@ async fn a_reaction_never_sees_less_than_the_kit_has_written() {
         async move { Ok(if count < 5 { Action::requeue_after(Duration::from_millis(10)) } else { Action::done() }) }
     });
     let source = Faulty::lagging(&store, Duration::from_millis(700));
-    let world = between(&source, &store, Controller::new(reactor).named("policies").publishes::<Rules>()).await;
+    let life = between(&source, &store, Controller::new(reactor).named("policies").publishes::<Rules>()).await;
     put(&store, "web", &[], "one").await;
     until(|| log.len() == 2).await;
     // Whatever else wakes it does not make it look too early.
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        world.handle.wake("policies", &key::<Policy>("web")).await.unwrap();
+        life.handle.wake("policies", &key::<Policy>("web")).await.unwrap();
     }
     until(|| has_detail(&store, "web") && detail(&store, "web").zones >= 6).await;
     let seen: Vec<u32> = log.take().iter().map(|count| count.parse().unwrap()).collect();
     assert!(seen.is_sorted_by(|a, b| a < b), "a count was seen twice: {seen:?}");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// H03: an object that somebody wrote all the time kept the statuses of all others from being stored.
@@ -244,7 +235,7 @@ async fn an_object_that_changes_all_the_time_does_not_hold_up_the_statuses_of_ot
     let store = Store::in_memory();
     // What the kit reads of the restless one is always too old to be written over.
     let source = Faulty::lagging(&store, Duration::from_millis(50));
-    let world = between(&source, &store, counting()).await;
+    let life = between(&source, &store, counting()).await;
     let restless = async {
         for n in 0.. {
             put(&store, "restless", &[], &n.to_string()).await;
@@ -265,6 +256,6 @@ async fn an_object_that_changes_all_the_time_does_not_hold_up_the_statuses_of_ot
         () = calm => {}
         () = restless => {}
     }
-    until(|| has_detail(&store, "restless") && record(&store, &key::<Policy>("restless")).observed().0 > 0).await;
-    world.stop().await;
+    until(|| has_detail(&store, "restless") && record(&store, "restless").observed().0 > 0).await;
+    life.stop().await;
 }

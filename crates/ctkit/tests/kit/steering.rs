@@ -6,7 +6,12 @@ use ctkit::{
     Action, Context, Controller, Draft, HandleError, Manager, Object, PlannedChange, Store, Waiting, functions,
 };
 
-use crate::world::{Log, Policy, Rules, World, apply, delete, head, key, published, put, ready};
+use crate::{
+    kinds::{Policy, Rules},
+    life::Life,
+    log::Log,
+    world::{apply, delete, head, key, published, put, ready},
+};
 
 /// Notes each call.
 fn noting(log: &Log) -> Controller {
@@ -28,7 +33,7 @@ fn noting(log: &Log) -> Controller {
 }
 
 async fn publish(cx: Context, policy: Arc<Object<Policy>>) -> Result<Action, ctkit::Failure> {
-    let rules = Rules { zone: policy.name().into(), text: policy.spec.text.clone() };
+    let rules = Rules::of(&policy, policy.name());
     cx.publish(Object::derived(&policy, "a", rules)).await?;
     Ok(Action::done())
 }
@@ -37,56 +42,55 @@ async fn publish(cx: Context, policy: Arc<Object<Policy>>) -> Result<Action, ctk
 #[tokio::test(start_paused = true)]
 async fn closures_are_told_what_was_what_is_and_what_was_last() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, noting(&log)).await;
+    let life = Life::new(&store, noting(&log)).await;
     put(&store, "web", &[], "one").await;
-    world.settled().await;
+    life.settled().await;
     put(&store, "web", &[], "two").await;
     put(&store, "web", &[], "three").await;
-    world.settled().await;
-    delete(&store, &key::<Policy>("web")).await;
-    world.settled().await;
+    life.settled().await;
+    delete(&store, "web").await;
+    life.settled().await;
     assert_eq!(log.take(), ["create one", "update one three", "delete three"]);
     put(&store, "web", &[], "four").await;
-    world.settled().await;
-    delete(&store, &key::<Policy>("web")).await;
+    life.settled().await;
+    delete(&store, "web").await;
     put(&store, "web", &[], "five").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["create four", "delete four", "create five"], "another life is another object");
     put(&store, "short", &[], "unseen").await;
-    delete(&store, &key::<Policy>("short")).await;
-    world.settled().await;
+    delete(&store, "short").await;
+    life.settled().await;
     assert_eq!(log.take(), [""; 0], "what was never dealt with is not deleted");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F66: an object could not be left alone without stopping everything.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_annotated_is_left_alone_and_says_so() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let web = key::<Policy>("web");
-    let world = World::new(&store, noting(&log)).await;
+    let life = Life::new(&store, noting(&log)).await;
     put(&store, "web", &[], "one").await;
-    world.settled().await;
+    life.settled().await;
     let spec = |text: &str| Policy { zones: Vec::new(), text: text.to_owned() };
     apply(&store, Draft::new("web", spec("two")).annotation("nimbus/paused", "maintenance")).await;
-    world.settled().await;
+    life.settled().await;
     apply(&store, Draft::new("web", spec("three")).annotation("nimbus/paused", "maintenance")).await;
     put(&store, "other", &[], "goes on").await;
-    world.settled().await;
-    assert_eq!(ready(&store, &web).0, "Paused");
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Paused");
     assert_eq!(published(&store)["web"], "one");
     assert_eq!(log.take(), ["create one", "create goes on"]);
     apply(&store, Draft::new("web", spec("three"))).await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["update one three"]);
-    assert_eq!(ready(&store, &web).0, "Reconciled");
+    assert_eq!(ready(&store, "web").0, "Reconciled");
 
     apply(&store, Draft::new("web", spec("three")).annotation("nimbus/paused", "maintenance")).await;
-    world.settled().await;
-    delete(&store, &web).await;
-    world.settled().await;
+    life.settled().await;
+    delete(&store, "web").await;
+    life.settled().await;
     assert_eq!(log.take(), ["delete three"], "nothing is left that could be paused");
-    world.stop().await;
+    life.stop().await;
 }
 
 /// F66: the same by hand, for one object and for all.
@@ -94,35 +98,35 @@ async fn an_object_that_is_annotated_is_left_alone_and_says_so() {
 async fn objects_and_controllers_are_paused_by_hand() {
     let (store, log) = (Store::in_memory(), Log::default());
     let web = key::<Policy>("web");
-    let world = World::new(&store, noting(&log)).await;
-    world.handle.pause("policies", Some(&web)).await.unwrap();
+    let life = Life::new(&store, noting(&log)).await;
+    life.handle.pause("policies", Some(&web)).await.unwrap();
     put(&store, "web", &[], "one").await;
     put(&store, "other", &[], "one").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), ["create one"]);
-    assert_eq!(world.entry(&web).await.unwrap().state, Waiting::Paused);
-    world.handle.resume("policies", Some(&web)).await.unwrap();
-    world.settled().await;
+    assert_eq!(life.entry(&web).await.unwrap().state, Waiting::Paused);
+    life.handle.resume("policies", Some(&web)).await.unwrap();
+    life.settled().await;
     assert_eq!(published(&store).len(), 2);
 
-    world.handle.pause("policies", None).await.unwrap();
+    life.handle.pause("policies", None).await.unwrap();
     log.take();
     put(&store, "web", &[], "two").await;
     put(&store, "other", &[], "two").await;
-    world.settled().await;
+    life.settled().await;
     assert_eq!(log.take(), [""; 0]);
-    assert_eq!(world.handle.entries().await.unwrap().len(), 2);
-    world.handle.resume("policies", None).await.unwrap();
-    world.settled().await;
+    assert_eq!(life.handle.entries().await.unwrap().len(), 2);
+    life.handle.resume("policies", None).await.unwrap();
+    life.settled().await;
     assert_eq!(log.take(), ["update one two", "update one two"]);
 
-    world.handle.wake("policies", &web).await.unwrap();
-    world.settled().await;
+    life.handle.wake("policies", &web).await.unwrap();
+    life.settled().await;
     assert_eq!(log.take(), ["update two two"], "somebody asked for it");
-    let unknown = world.handle.pause("polices", None).await.unwrap_err();
+    let unknown = life.handle.pause("polices", None).await.unwrap_err();
     assert!(matches!(unknown, HandleError::NoSuchController { .. }), "{unknown}");
-    let handle = world.handle.clone();
-    world.stop().await;
+    let handle = life.handle.clone();
+    life.stop().await;
     assert_eq!(handle.settled().await, Err(HandleError::Stopped));
 }
 
@@ -132,9 +136,9 @@ async fn a_plan_says_what_would_be_done_and_does_nothing() {
     let (store, log) = (Store::in_memory(), Log::default());
     put(&store, "gone", &[], "one").await;
     put(&store, "web", &[], "one").await;
-    let world = World::new(&store, noting(&log)).await;
-    world.stop().await;
-    delete(&store, &key::<Policy>("gone")).await;
+    let life = Life::new(&store, noting(&log)).await;
+    life.stop().await;
+    delete(&store, "gone").await;
     put(&store, "new", &[], "one").await;
     let (before, rules) = (head(&store), published(&store));
     log.take();

@@ -7,7 +7,10 @@ use tokio::time::Instant;
 
 use crate::{
     faulty::Faulty,
-    world::{Log, Policy, PolicyStatus, Rules, World, key, put, ready, record, until},
+    kinds::{Policy, PolicyStatus, Rules},
+    life::Life,
+    log::Log,
+    world::{published, put, ready, record, until},
 };
 
 /// Takes a while for each object.
@@ -18,7 +21,7 @@ fn slow(log: &Log, delay: Duration) -> Controller {
         async move {
             tokio::time::sleep(delay).await;
             cx.update_status(|status: &mut PolicyStatus| status.zones = 1);
-            let rules = Rules { zone: policy.name().into(), text: policy.spec.text.clone() };
+            let rules = Rules::of(&policy, policy.name());
             cx.publish(Object::derived(&policy, "a", rules)).await?;
             Ok(Action::done())
         }
@@ -30,15 +33,15 @@ fn slow(log: &Log, delay: Duration) -> Controller {
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_what_runs_and_begins_nothing() {
     let (store, log) = (Store::in_memory(), Log::default());
-    let world = World::new(&store, slow(&log, Duration::from_secs(3))).await;
+    let life = Life::new(&store, slow(&log, Duration::from_secs(3))).await;
     put(&store, "a", &[], "one").await;
     put(&store, "b", &[], "one").await;
     until(|| log.len() == 1).await;
     let began = Instant::now();
-    world.stop().await;
+    life.stop().await;
     assert!(began.elapsed() >= Duration::from_millis(2900) && began.elapsed() < Duration::from_secs(4));
-    let first = key::<Policy>(&log.take()[0]);
-    assert_eq!(crate::world::published(&store).len(), 1);
+    let first = log.take().remove(0);
+    assert_eq!(published(&store).len(), 1);
     assert_eq!(ready(&store, &first).0, "Reconciled", "what was done is written");
 }
 
@@ -48,13 +51,12 @@ async fn a_stop_waits_for_statuses_and_for_nothing_else() {
     let (store, log) = (Store::in_memory(), Log::default());
     let source = Faulty::failing(&store, |call| (call < 3).then(|| ctkit::CommitError::Unavailable("busy".to_owned())));
     let manager = Manager::between(source, store.clone()).controller(slow(&log, Duration::ZERO)).seed(7);
-    let world = World::run(manager.build().unwrap());
-    assert!(world.handle.readiness().ready().await);
+    let life = Life::ready(manager).await;
     put(&store, "a", &[], "one").await;
     until(|| log.len() == 1).await;
     let began = Instant::now();
-    world.stop().await;
-    assert_eq!(ready(&store, &key::<Policy>("a")).0, "Reconciled");
+    life.stop().await;
+    assert_eq!(ready(&store, "a").0, "Reconciled");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
@@ -67,12 +69,12 @@ async fn a_stop_is_bounded_though_a_reaction_never_ends() {
     let manager = Manager::builder(store.clone())
         .controller(slow(&log, hour).deadline(hour))
         .grace(Duration::from_secs(7));
-    let world = World::run(manager.seed(7).build().unwrap());
+    let life = Life::start(manager.seed(7));
     until(|| log.len() == 1).await;
     let began = Instant::now();
-    world.stop().await;
+    life.stop().await;
     assert!(began.elapsed() >= Duration::from_secs(7) && began.elapsed() < Duration::from_secs(9));
-    assert!(record(&store, &key::<Policy>("a")).status().is_empty());
+    assert!(record(&store, "a").status().is_empty());
 }
 
 /// F62: a manager with nothing to do took as long to stop as one with much.
@@ -80,8 +82,8 @@ async fn a_stop_is_bounded_though_a_reaction_never_ends() {
 async fn a_stop_with_nothing_to_do_takes_no_time() {
     let (store, log) = (Store::in_memory(), Log::default());
     put(&store, "a", &[], "one").await;
-    let world = World::new(&store, slow(&log, Duration::ZERO)).await;
+    let life = Life::new(&store, slow(&log, Duration::ZERO)).await;
     let began = Instant::now();
-    world.stop().await;
+    life.stop().await;
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
 }

@@ -1,132 +1,21 @@
-//! A manager on a store in this process, and what tests need to look at both.
+//! What users write, what there is then, and how long to wait for it. Names are those of policies.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ctkit::{Controller, Draft, Entry, Handle, Manager, Object, ObjectKey, Record, Revision, Spec, Store};
-use nimbus_core::PublisherId;
-use nimbus_store::{Op, StatusDraft, Step, Txn};
+use ctkit::{Draft, Object, ObjectKey, Record, Revision, Source, Spec, Store};
+use nimbus_core::{Finalizers, PublisherId};
+use nimbus_store::{FinalizersDraft, Op, StatusDraft, Step, Txn};
 use nimbus_wire::v1;
-use parking_lot::Mutex;
 use prost::Message as _;
-use tokio::{sync::oneshot, task::JoinHandle};
 
-/// What users write: rules for some zones.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Policy {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) zones: Vec<String>,
-    #[prost(string, tag = "2")]
-    pub(crate) text: String,
-}
+use crate::kinds::{Policy, Rules};
 
-impl prost::Name for Policy {
-    const NAME: &'static str = "Policy";
-    const PACKAGE: &'static str = "kit.v1";
-}
+/// Nothing happens for this long: nothing will. Time is paused, so that it passes only while everybody waits.
+const QUIET: Duration = Duration::from_secs(60);
 
-/// What agents get: the rules of one zone.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Rules {
-    #[prost(string, tag = "1")]
-    pub(crate) zone: String,
-    #[prost(string, tag = "2")]
-    pub(crate) text: String,
-}
-
-impl prost::Name for Rules {
-    const NAME: &'static str = "Rules";
-    const PACKAGE: &'static str = "kit.v1";
-}
-
-/// What a policy says of itself.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PolicyStatus {
-    #[prost(uint32, tag = "1")]
-    pub(crate) zones: u32,
-    #[prost(string, tag = "2")]
-    pub(crate) note: String,
-}
-
-impl prost::Name for PolicyStatus {
-    const NAME: &'static str = "PolicyStatus";
-    const PACKAGE: &'static str = "kit.v1";
-}
-
-/// What policies refer to.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Zone {
-    #[prost(string, tag = "1")]
-    pub(crate) text: String,
-}
-
-impl prost::Name for Zone {
-    const NAME: &'static str = "Zone";
-    const PACKAGE: &'static str = "kit.v1";
-}
-
-/// What reactors have noted, in order. Clones are the same.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
-
-/// A manager that runs.
-pub(crate) struct World {
-    pub(crate) handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
-}
-
-// === impl World ===
-
-impl World {
-    /// One controller on a store.
-    pub(crate) async fn new(store: &Store, controller: Controller) -> Self {
-        let world = Self::run(Manager::builder(store.clone()).controller(controller).seed(7).build().unwrap());
-        assert!(world.handle.readiness().ready().await);
-        world.settled().await;
-        world
-    }
-
-    /// Whatever manager.
-    pub(crate) fn run(manager: Manager) -> Self {
-        let handle = manager.handle();
-        let (stop, stopped) = oneshot::channel();
-        let run = manager.run_until(async move { drop(stopped.await) });
-        let task = tokio::spawn(async move { run.await.unwrap() });
-        Self { handle, stop: Some(stop), task }
-    }
-
-    /// What is known of an object in the queue.
-    pub(crate) async fn entry(&self, key: &ObjectKey) -> Option<Entry> {
-        self.handle.entries().await.unwrap().into_iter().find(|entry| entry.object == *key)
-    }
-
-    /// Waits until nothing is left to do.
-    pub(crate) async fn settled(&self) {
-        self.handle.settled().await.unwrap();
-    }
-
-    /// Stops it, and waits until it has.
-    pub(crate) async fn stop(mut self) {
-        drop(self.stop.take());
-        (&mut self.task).await.unwrap();
-    }
-}
-
-// === impl Log ===
-
-impl Log {
-    pub(crate) fn note(&self, what: impl Into<String>) {
-        self.0.lock().push(what.into());
-    }
-
-    /// What was noted since the last time that this was asked.
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock())
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.lock().len()
-    }
+/// Waits until nothing is left to do.
+pub(crate) async fn quiet() {
+    tokio::time::sleep(QUIET).await;
 }
 
 /// Waits until something is so, for an hour of paused time at most.
@@ -147,56 +36,68 @@ pub(crate) fn key<K: Spec>(name: &str) -> ObjectKey {
 }
 
 /// Writes a policy.
-pub(crate) async fn put(store: &Store, name: &str, zones: &[&str], text: &str) {
+pub(crate) async fn put(source: &impl Source, name: &str, zones: &[&str], text: &str) {
     let spec = Policy { zones: zones.iter().map(ToString::to_string).collect(), text: text.to_owned() };
-    apply(store, Draft::new(name, spec)).await;
+    apply(source, Draft::new(name, spec)).await;
 }
 
 /// Writes any object as a user would.
-pub(crate) async fn apply<K: Spec>(store: &Store, draft: Draft<K>) {
-    let parts = draft.into_parts().unwrap();
-    let draft = nimbus_store::Draft {
-        key: parts.key,
-        uid: parts.uid,
-        generation: parts.generation,
-        labels: parts.labels,
-        refs: parts.refs,
-        owner: parts.owner.map(Into::into),
-        annotations: parts.annotations,
-        audience: parts.audience,
-        spec: parts.spec.pack().encode_to_vec().into(),
-    };
-    write(store, Op::Upsert(draft).into()).await;
+pub(crate) async fn apply<K: Spec>(source: &impl Source, draft: Draft<K>) {
+    write(source, Op::Upsert(draft.try_into().unwrap())).await;
 }
 
-/// Deletes an object as a user would.
-pub(crate) async fn delete(store: &Store, key: &ObjectKey) {
-    write(store, Op::Delete(key.clone()).into()).await;
+/// Deletes a policy as a user would.
+pub(crate) async fn delete(source: &impl Source, name: &str) {
+    write(source, Op::Delete(key::<Policy>(name))).await;
 }
 
-async fn write(store: &Store, step: Step) {
-    write_as(store, "user", step).await;
+/// Changes the finalizers of a policy, as somebody else would.
+pub(crate) async fn finalizers(source: &impl Source, name: &str, add: &[&str], remove: &[&str]) {
+    let names = |names: &[&str]| Finalizers::new(names.iter().copied()).unwrap();
+    let draft = FinalizersDraft { key: key::<Policy>(name), add: names(add), remove: names(remove) };
+    write(source, Op::Finalizers(draft)).await;
+}
+
+/// Writes the status of a policy past the kit.
+pub(crate) async fn write_status(store: &Store, name: &str, standing: &v1::Standing) {
+    let status = standing.pack().encode_to_vec().into();
+    let draft = StatusDraft { key: key::<Policy>(name), status, observed: record(store, name).observed() };
+    write_as(store, "somebody", Op::Status(draft)).await;
+}
+
+/// Writes as a user.
+pub(crate) async fn write(source: &impl Source, op: Op) {
+    write_as(source, "user", op).await;
 }
 
 /// Writes as anybody.
-pub(crate) async fn write_as(store: &Store, who: &str, step: Step) {
+pub(crate) async fn write_as(source: &impl Source, who: &str, op: Op) {
     let publisher = PublisherId::new(who).unwrap();
-    ctkit::Source::commit(store, Txn { publisher, fence: 0, leases: Vec::new(), steps: vec![step] })
-        .await
-        .unwrap();
+    let steps = vec![Step::from(op)];
+    source.commit(Txn { publisher, fence: 0, leases: Vec::new(), steps }).await.unwrap();
 }
 
-/// Writes a status past the kit.
-pub(crate) async fn write_status(store: &Store, key: &ObjectKey, standing: &v1::Standing) {
-    let record = record(store, key);
-    let status = standing.pack().encode_to_vec().into();
-    let draft = StatusDraft { key: key.clone(), status, observed: record.observed() };
-    write_as(store, "somebody", Op::Status(draft).into()).await;
+/// A policy as it is now, if there is one.
+pub(crate) fn find(store: &Store, name: &str) -> Option<Arc<Record>> {
+    store.snapshot().get(&key::<Policy>(name))
 }
 
-/// An object as it is now.
-pub(crate) fn record(store: &Store, key: &ObjectKey) -> Arc<Record> {
-    store.snapshot().get(key).unwrap()
+/// A policy as it is now.
+pub(crate) fn record(store: &Store, name: &str) -> Arc<Record> {
+    find(store, name).unwrap()
+}
+
+/// What the kit says of a policy.
+pub(crate) fn standing(store: &Store, name: &str) -> v1::Standing {
+    let any = prost_types::Any::decode(record(store, name).status()).unwrap();
+    v1::Standing::decode(&*any.value).unwrap()
+}
+
+/// Whether a policy is ready, in a word, and why not.
+pub(crate) fn ready(store: &Store, name: &str) -> (String, String) {
+    let conditions = standing(store, name).conditions;
+    let ready = conditions.into_iter().find(|condition| condition.r#type == "Ready").unwrap();
+    (ready.code, ready.message)
 }
 
 /// The newest revision of all.
@@ -204,26 +105,21 @@ pub(crate) fn head(store: &Store) -> Revision {
     store.snapshot().revision()
 }
 
-/// The rules that are published: zone and text, by name of the zone.
-pub(crate) fn published(store: &Store) -> BTreeMap<String, String> {
-    let snapshot = store.snapshot();
-    let kind = Rules::kind();
-    let rules = snapshot
+/// The rules that are published.
+pub(crate) fn rules(store: &Store) -> Vec<Object<Rules>> {
+    let (snapshot, kind) = (store.snapshot(), Rules::kind());
+    snapshot
         .list(&kind)
-        .map(|record| Object::<Rules>::from_wire(&record.to_wire()).unwrap().spec);
-    rules.map(|rules| (rules.zone, rules.text)).collect()
+        .map(|record| Object::<Rules>::from_wire(&record.to_wire()).unwrap())
+        .collect()
 }
 
-/// What the kit says of an object.
-pub(crate) fn standing(store: &Store, key: &ObjectKey) -> v1::Standing {
-    let record = store.snapshot().get(key).unwrap();
-    let any = prost_types::Any::decode(record.status()).unwrap();
-    v1::Standing::decode(&*any.value).unwrap()
+/// The rules that are published: the text, by zone.
+pub(crate) fn published(store: &Store) -> BTreeMap<String, String> {
+    rules(store).into_iter().map(|rules| (rules.spec.zone, rules.spec.text)).collect()
 }
 
-/// Whether it is ready, and why not.
-pub(crate) fn ready(store: &Store, key: &ObjectKey) -> (String, String) {
-    let standing = standing(store, key);
-    let ready = standing.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
-    (ready.code.clone(), ready.message.clone())
+/// What is expected to be published: the text, by zone.
+pub(crate) fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(zone, text)| ((*zone).to_owned(), (*text).to_owned())).collect()
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use ctkit::{Instances, Standing, Store};
 
 use crate::{
-    log::{Log, fill},
+    life::Life,
+    lives::log::{Log, fill},
     process::Pause,
-    world::{Life, find, published, put, quiet},
+    world::{find, published, put, quiet},
 };
 
 const TTL: Duration = Duration::from_secs(3);
@@ -107,12 +108,12 @@ async fn a_reaction_that_hangs_is_given_up_at_its_deadline_and_tried_again() {
     let store = Store::in_memory();
     put(&store, "web", &["a"], "one").await;
     put(&store, "db", &["b"], "one").await;
-    let diary = crate::diary::Diary::default();
+    let diary = crate::lives::diary::Diary::default();
     let gate = diary.gate("web");
     let controller = diary.controller().deadline(Duration::from_secs(10));
-    let life = Life::begin(crate::world::alone(&store).controller(controller)).await;
-    assert_eq!(crate::world::ready(&store, "web"), "Failed");
-    assert_eq!(crate::world::ready(&store, "db"), "Reconciled");
+    let life = Life::begin(crate::life::alone(&store).controller(controller)).await;
+    assert_eq!(crate::world::ready(&store, "web").0, "Failed");
+    assert_eq!(crate::world::ready(&store, "db").0, "Reconciled");
     assert!(diary.take().iter().filter(|line| *line == "create web=one").count() > 1);
     gate.add_permits(100);
     quiet().await;

@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use ctkit::{Action, Context, Controller, Failure, Object, Observation, Observer, Reactor, Store};
 use parking_lot::Mutex;
 
-use crate::world::{Life, Policy, Rules, alone, find, put};
+use crate::{
+    kinds::{Policy, Rules},
+    life::{Life, alone},
+    world::{find, put},
+};
 
 /// The real world, in which nothing happens at once. Clones are the same one.
 #[derive(Clone, Default)]

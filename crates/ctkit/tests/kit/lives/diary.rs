@@ -9,7 +9,7 @@ use ctkit::{Action, Context, Controller, Failure, Object, Reactor};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::world::{Policy, Rules};
+use crate::kinds::{Policy, Rules};
 
 /// A reactor that notes every call, and publishes the text of a policy to each of its zones. Clones are the same one.
 #[derive(Clone, Default)]
@@ -125,9 +125,8 @@ impl Habits {
             return Err(Failure::new("told to fail"));
         }
         for zone in &policy.spec.zones {
-            let rules = Rules { zone: zone.clone(), text: policy.spec.text.clone() };
             let role = format!("{}{zone}", self.prefix);
-            cx.publish(Object::derived(policy, &role, rules)).await?;
+            cx.publish(Object::derived(policy, &role, Rules::of(policy, zone))).await?;
         }
         Ok(self.diary.good(line))
     }

@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use ctkit::{Action, Context, Controller, Deletion, Failure, Object, Reactor};
 
 use crate::{
-    diary::Diary,
-    machines::Machines,
+    kinds::{Policy, Rules},
+    life::{Life, alone},
+    lives::{diary::Diary, machines::Machines},
     net::Daemon,
-    world::{Life, Policy, Rules, alone, delete, find, published, put, quiet, ready, texts},
+    world::{delete, find, published, put, quiet, ready, texts},
 };
 
 const MARK: &str = "policies-cleanup";
@@ -37,7 +38,7 @@ async fn a_staged_delete_waits_until_agents_have_removed_everything() {
     quiet().await;
     assert_eq!(published(store), texts(&[("z", "one")]), "it is withdrawn");
     assert!(find(store, "web").unwrap().is_deleting(), "and waits");
-    assert_eq!(ready(store, "web"), "Deleting");
+    assert_eq!(ready(store, "web").0, "Deleting");
     machines.let_go();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(find(store, "web").is_none());
@@ -122,7 +123,7 @@ struct Region {
 
 impl prost::Name for Region {
     const NAME: &'static str = "Region";
-    const PACKAGE: &'static str = "lives.v1";
+    const PACKAGE: &'static str = "kit.v1";
 }
 
 struct Racks;

@@ -12,7 +12,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{net::Net, world::Rules};
+use crate::{kinds::Rules, net::Net};
 
 /// What the agents were asked to do. Clones are the same one.
 #[derive(Clone, Default)]

@@ -9,7 +9,7 @@ use ctkit::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::world::{Policy, Rules};
+use crate::kinds::{Policy, Rules};
 
 /// Who reacted to what, and when. Clones are the same one.
 #[derive(Clone, Default)]
@@ -142,8 +142,7 @@ impl Worker {
         let under_way = self.log.begin(&self.instance, policy.name(), old, Some(new));
         tokio::time::sleep(self.takes).await;
         for zone in &policy.spec.zones {
-            let rules = Rules { zone: zone.clone(), text: new.to_owned() };
-            cx.publish(Object::derived(policy, zone, rules)).await?;
+            cx.publish(Object::derived(policy, zone, Rules::of(policy, zone))).await?;
         }
         Ok(under_way.good())
     }

@@ -3,9 +3,10 @@
 use ctkit::{Leases, Manager, Source, Store, Target};
 
 use crate::{
-    diary::Diary,
+    life::Life,
+    lives::diary::Diary,
     net::Daemon,
-    world::{Life, delete, head, published, put, quiet, ready, texts},
+    world::{delete, head, published, put, quiet, ready, texts},
 };
 
 /// A life of a controller on any source; `store` is what is behind it.
@@ -15,7 +16,7 @@ async fn live<S: Source + Target + Leases>(store: &Store, connect: impl Fn() -> 
     put(&connect(), "web", &["a", "b"], "one").await;
     let life = Life::begin(manager()).await;
     assert_eq!(published(store), texts(&[("a", "one"), ("b", "one")]));
-    assert_eq!(ready(store, "web"), "Reconciled");
+    assert_eq!(ready(store, "web").0, "Reconciled");
 
     put(&connect(), "web", &["b", "c"], "two").await;
     put(&connect(), "db", &["d"], "one").await;
@@ -25,7 +26,7 @@ async fn live<S: Source + Target + Leases>(store: &Store, connect: impl Fn() -> 
     put(&connect(), "db", &[], "two").await;
     quiet().await;
     assert_eq!(published(store), texts(&[("b", "two"), ("c", "two"), ("d", "one")]), "the last good version stays");
-    assert_eq!(ready(store, "db"), "Failed");
+    assert_eq!(ready(store, "db").0, "Failed");
     diary.fail("db", false);
     quiet().await;
     assert_eq!(published(store), texts(&[("b", "two"), ("c", "two")]));

@@ -6,8 +6,9 @@ use ctkit::{Instances, Store};
 use tokio::time::Instant;
 
 use crate::{
-    log::{Log, fill},
-    world::{Life, delete, published, put, quiet, rules},
+    life::Life,
+    lives::log::{Log, fill},
+    world::{delete, published, put, quiet, rules},
 };
 
 const TTL: Duration = Duration::from_secs(3);
@@ -210,5 +211,5 @@ async fn a_stop_waits_for_what_runs_and_not_for_longer() {
     life.stop().await;
     assert!(stopped.elapsed() < Duration::from_millis(1500), "{:?}", stopped.elapsed());
     check_published(&store, 10, "one");
-    assert_eq!(crate::world::ready(&store, "p3"), "Reconciled");
+    assert_eq!(crate::world::ready(&store, "p3").0, "Reconciled");
 }

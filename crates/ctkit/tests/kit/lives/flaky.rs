@@ -6,9 +6,10 @@ use ctkit::{InstanceId, Instances, Manager, ManagerBuilder, Remote};
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
 use crate::{
-    diary::Diary,
+    life::Life,
+    lives::diary::Diary,
     net::Daemon,
-    world::{Life, delete, published, put, quiet},
+    world::{delete, published, put, quiet},
 };
 
 const SEEDS: u64 = 6;

@@ -5,9 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use ctkit::{Action, Context, Controller, Failure, Manager, ManagerBuilder, Object, Reactor, Store};
 
 use crate::{
-    machines::{Machine, Machines},
+    kinds::{Policy, Rules},
+    life::Life,
+    lives::machines::{Machine, Machines},
     net::Daemon,
-    world::{Life, Policy, Rules, delete, put, quiet, rules, texts},
+    world::{delete, put, quiet, rules, texts},
 };
 
 /// Publishes a text to each zone of a policy, and counts in what it publishes what others refer to.

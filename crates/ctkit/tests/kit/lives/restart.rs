@@ -3,8 +3,9 @@
 use ctkit::Store;
 
 use crate::{
-    diary::Diary,
-    world::{Life, alone, delete, head, published, put, quiet, ready, texts},
+    life::{Life, alone},
+    lives::diary::Diary,
+    world::{delete, head, published, put, quiet, ready, texts},
 };
 
 /// A controller that was restarted wrote what it remembers anew, because what it remembers of an object held the revision
@@ -107,7 +108,7 @@ async fn a_reactor_that_fails_at_boot_keeps_what_it_had_published() {
     diary.fail("web", true);
     let life = Life::begin(alone(&store).controller(diary.controller())).await;
     assert_eq!(published(&store), texts(&[("a", "one"), ("b", "one"), ("c", "one")]));
-    assert_eq!(ready(&store, "web"), "Failed");
+    assert_eq!(ready(&store, "web").0, "Failed");
     diary.fail("web", false);
     quiet().await;
     assert_eq!(published(&store), texts(&[("b", "two"), ("c", "one")]));

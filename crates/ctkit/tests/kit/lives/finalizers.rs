@@ -3,8 +3,9 @@
 use ctkit::{Controller, Deletion, Store};
 
 use crate::{
-    diary::Diary,
-    world::{Life, alone, delete, finalizers, find, published, put, quiet, ready, texts},
+    life::{Life, alone},
+    lives::diary::Diary,
+    world::{delete, finalizers, find, published, put, quiet, ready, texts},
 };
 
 const MARK: &str = "policies-cleanup";
@@ -96,7 +97,7 @@ async fn a_deletion_that_fails_keeps_the_object_and_is_tried_again() {
     quiet().await;
     assert!(find(&store, "web").unwrap().is_deleting());
     assert_eq!(published(&store), texts(&[("a", "one")]));
-    assert_eq!(ready(&store, "web"), "Failed");
+    assert_eq!(ready(&store, "web").0, "Failed");
     // It fails on after a restart.
     life.stop().await;
     let life = Life::begin(alone(&store).controller(marking(&diary))).await;

@@ -6,8 +6,9 @@ use ctkit::Store;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
 use crate::{
-    diary::Diary,
-    world::{Life, alone, delete, published, put, quiet},
+    life::{Life, alone},
+    lives::diary::Diary,
+    world::{delete, published, put, quiet},
 };
 
 const SEEDS: u64 = 60;
