@@ -60,7 +60,7 @@ made my-controller: kind demo.v1.Thing, a controller, an agent, and a test of bo
   cd my-controller
   cargo test        # the controller, a bus and agents in one process
 
-In three terminals:
+In three terminals, there:
 
   nimbus serve
   cargo run
@@ -117,6 +117,7 @@ fn what_cannot_be_made_is_said_with_a_hint() {
     fs::create_dir(folder.path().join("full")).unwrap();
     fs::write(folder.path().join("full/mine"), "precious").unwrap();
     fs::write(folder.path().join("file"), "precious").unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
     let fails = |arguments: &[&str], code, said: &str| fails(folder.path(), arguments, code, said);
 
     fails(

@@ -48,11 +48,12 @@ impl Project {
                     .hint("choose another name, or move it out of the way"));
             }
             Ok(false) => false,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory && folder.exists() => {
+            // A file, or a link that leads nowhere.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied && fs::symlink_metadata(folder).is_ok() => {
                 return Err(Failure::from(format!("{} is there already, and no folder", folder.display()))
                     .hint("choose another name, or move it out of the way"));
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(cannot_write(folder, &error)),
         };
         for (path, text) in self.files() {
@@ -71,7 +72,10 @@ impl Project {
 
     /// What can be done with it, once it is in that folder.
     pub(crate) fn next_steps(&self, folder: &Path) -> String {
-        self.filled(NEXT_STEPS).replace("{{FOLDER}}", &folder.display().to_string())
+        let folder = folder.display().to_string();
+        self.filled(NEXT_STEPS)
+            .replace("{{FOLDER}}", &folder)
+            .replace("{{WORD}}", &shell_word(&folder))
     }
 
     /// Paths and texts.
@@ -100,4 +104,10 @@ impl Project {
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::from(format!("cannot write {}: {error}", path.display())).hint("may this user write there?")
+}
+
+/// As a shell reads it.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

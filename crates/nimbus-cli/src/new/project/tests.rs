@@ -22,6 +22,12 @@ fn every_word_is_filled_in() {
 }
 
 #[test]
+fn the_way_into_a_folder_can_be_typed_whatever_it_is_called() {
+    let steps = project("routes", "net.v1.Route").next_steps("it's here/routes".as_ref());
+    assert!(steps.contains(r"cd 'it'\''s here/routes'"), "{steps}");
+}
+
+#[test]
 fn files_are_where_cargo_and_the_build_script_look_for_them() {
     let paths: Vec<_> = project("routes", "net.v1.StaticRoute").files().map(|(path, _)| path).collect();
     let expected = [
