@@ -8,13 +8,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use self::markdown::{Block, Step};
 use crate::{
-    file_agent::ask,
     outside::{self, Turn},
     server::{self, Server},
+    wait,
 };
 
 /// A person who follows a document, in a project of their own.
@@ -30,6 +31,9 @@ struct Program(Child);
 
 /// Where documents say that the bus is, in the words of those who listen and of those who connect. Tests take any free port.
 const BUS: [&str; 2] = ["127.0.0.1:7400", "localhost:7400"];
+
+/// Between two attempts of a command that does not do yet what it should.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where documents say that the sources of nimbus are, seen from the project.
 const SOURCES: &str = "\"../nimbus/";
@@ -106,14 +110,19 @@ impl Walkthrough {
 
     /// Runs a command until it does what it should: agents and controllers need a moment.
     async fn until(&self, step: &Step) {
-        let attempt = async || {
-            let (is_right, printed) = self.attempt(step);
-            if !is_right {
-                eprintln!("$ {}\n{printed}", step.command);
+        let mut last = String::new();
+        let attempts = async {
+            loop {
+                let (is_right, printed) = self.attempt(step);
+                if is_right {
+                    break;
+                }
+                last = printed;
+                tokio::time::sleep(PAUSE).await;
             }
-            is_right.then_some(())
         };
-        ask(&format!("$ {}\n{}", step.command, step.output), attempt).await;
+        let ended = tokio::time::timeout(wait::GUARD, attempts).await;
+        assert!(ended.is_ok(), "$ {}\n{last}\ninstead of\n{}", step.command, step.output);
     }
 
     /// Whether a command does what it should, and what it prints. If nothing is shown of that, it has to end well.
