@@ -101,9 +101,11 @@ impl Walkthrough {
         self.bus = Some(Server::spawn(&mut serve));
     }
 
-    /// Starts a program; anew, if it runs.
+    /// Starts a program; anew, if it runs. It is built before, because nobody waits for a compiler as long as it may take.
     fn start(&mut self, command: &str) {
         self.programs.retain(|(running, _)| running != command);
+        let (built, printed) = self.run("cargo build --quiet");
+        assert!(built, "{printed}");
         let program = self.shell(&format!("exec {command}")).stdout(Stdio::null()).spawn().unwrap();
         self.programs.push((command.to_owned(), Program(program)));
     }
