@@ -1,4 +1,4 @@
-//! The commands that talk to a bus, one file each.
+//! The commands, one file each, but for `serve`.
 
 pub(crate) mod agents;
 pub(crate) mod completion;
@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod kinds;
 pub(crate) mod list;
+pub(crate) mod new;
 pub(crate) mod propagation;
 pub(crate) mod top;
 pub(crate) mod version;

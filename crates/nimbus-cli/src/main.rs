@@ -16,6 +16,7 @@ mod limits;
 mod listing;
 mod manifest;
 mod naming;
+mod new;
 mod object_table;
 mod output;
 mod progress;
@@ -32,8 +33,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     command::{
-        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, propagation, top, version,
-        wait, watch,
+        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, new as new_command,
+        propagation, top, version, wait, watch,
     },
     failure::{EXIT_CODES, Failure},
 };
@@ -67,6 +68,7 @@ enum Command {
     Explain(explain::Arguments),
     Watch(watch::Arguments),
     Top(top::Arguments),
+    New(new_command::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
 }
@@ -98,6 +100,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Explain(arguments) => explain::run(&arguments).await,
         Command::Watch(arguments) => watch::run(&arguments).await,
         Command::Top(arguments) => top::run(&arguments).await,
+        Command::New(arguments) => new_command::run(&arguments),
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     };
