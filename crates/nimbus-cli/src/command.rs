@@ -1,5 +1,6 @@
 //! The commands that talk to a bus, one file each.
 
+pub(crate) mod apply;
 pub(crate) mod completion;
 pub(crate) mod delete;
 pub(crate) mod get;

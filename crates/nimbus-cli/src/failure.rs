@@ -27,9 +27,11 @@ pub(crate) enum Exit {
     Conflict = 6,
     /// It did not happen in time.
     TimedOut = 7,
+    /// Somebody pressed Ctrl-C, and it was said how far it had come.
+    Interrupted = 130,
 }
 
-/// The same for people, shown below `nimbus --help`. 2 is given by the parser of arguments, 130 by the shell.
+/// The same for people, shown below `nimbus --help`. 2 is given by the parser of arguments; 130 also by the shell.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -75,6 +77,18 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// What else there is to say, before the hint.
+    #[must_use]
+    pub(crate) fn after(mut self, words: &str) -> Self {
+        self.message = format!("{words}: {}", self.message);
+        self
+    }
+
+    /// The code that it is told apart by.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
     }
 
     /// Whether it is told apart by this code.

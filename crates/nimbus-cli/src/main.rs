@@ -2,7 +2,10 @@
 
 mod client;
 mod command;
+mod document;
 mod failure;
+mod input;
+mod intake;
 mod kinds;
 mod limits;
 mod listing;
@@ -10,9 +13,13 @@ mod manifest;
 mod naming;
 mod object_table;
 mod output;
+mod problems;
+mod progress;
 mod schemas;
+mod sending;
 mod serve;
 mod shutdown;
+mod waiting;
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
@@ -20,7 +27,7 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    command::{completion, delete, get, kinds as kinds_command, list, version},
+    command::{apply, completion, delete, get, kinds as kinds_command, list, version},
     failure::{EXIT_CODES, Failure},
 };
 
@@ -43,6 +50,7 @@ enum Command {
     Get(get::Arguments),
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
+    Apply(apply::Arguments),
     Delete(delete::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
@@ -64,6 +72,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Get(arguments) => get::run(&arguments).await,
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
+        Command::Apply(arguments) => apply::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),

@@ -92,6 +92,9 @@ pub(crate) struct BusFacts {
     pub(crate) finalizers: Vec<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) deleting: bool,
+    /// Numbers of fields in the spec that its schema does not know, and that this manifest lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unknown_fields: Vec<String>,
 }
 
 // === impl Manifest ===
@@ -105,6 +108,7 @@ impl Manifest {
             Some(Content::Json(json)) => (Some(json), None),
             Some(Content::Bytes(bytes)) => (None, Some(base64(&bytes, secrets))),
         };
+        let unknown_fields = object.spec.as_ref().map(|spec| schemas.unknown_fields(spec)).unwrap_or_default();
         let status = object.status.as_ref().map(|status| {
             let mut members = Map::from_iter([("@type".to_owned(), Value::from(status.type_url.clone()))]);
             match schemas.read(status, secrets) {
@@ -126,7 +130,7 @@ impl Manifest {
             spec,
             spec_bytes,
             status,
-            bus: Some(BusFacts::from(object)),
+            bus: Some(BusFacts { unknown_fields, ..BusFacts::from(object) }),
         }
     }
 
@@ -177,6 +181,7 @@ impl From<&v1::Object> for BusFacts {
             observed_generation: object.observed_generation,
             finalizers: object.finalizers.clone(),
             deleting: object.deleting,
+            unknown_fields: Vec::new(),
         }
     }
 }

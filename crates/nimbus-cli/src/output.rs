@@ -3,6 +3,7 @@
 mod items;
 mod printer;
 mod table;
+mod thousands;
 mod wire;
 mod yaml;
 
@@ -14,7 +15,9 @@ pub(crate) use crate::output::{
     items::Items,
     printer::Printer,
     table::{Cell, Column, Table, Tone},
+    thousands::thousands,
     wire::wire_json,
+    yaml::document as yaml_document,
 };
 
 /// How to print. To be flattened into the arguments of every command that prints more than a line.
@@ -73,7 +76,7 @@ impl OutputArguments {
         let colored = match self.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => std::io::stdout().is_terminal() && colors_are_welcome(),
+            Color::Auto => colors_on_stdout(),
         };
         Printer::new(Box::new(std::io::stdout().lock()), self.output, colored, !self.no_headers)
     }
@@ -82,6 +85,11 @@ impl OutputArguments {
     pub(crate) fn format(&self) -> Format {
         self.output
     }
+}
+
+/// Whether colours may be used on standard output without being asked.
+pub(crate) fn colors_on_stdout() -> bool {
+    std::io::stdout().is_terminal() && colors_are_welcome()
 }
 
 /// As no-color.org has it, and terminals that cannot.
