@@ -3,6 +3,8 @@
 pub(crate) mod apply;
 pub(crate) mod completion;
 pub(crate) mod delete;
+pub(crate) mod diff;
+pub(crate) mod edit;
 pub(crate) mod get;
 pub(crate) mod kinds;
 pub(crate) mod list;

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Ok = 0,
     /// It did not work, for a reason that has no number of its own.
     Failed = 1,
+    /// Wrong usage; of a command in which 1 means something else, also what has no number of its own.
+    Usage = 2,
     /// No such object.
     NotFound = 3,
     /// No bus answers there.
@@ -79,7 +81,21 @@ impl Failure {
         self
     }
 
-    /// What else there is to say, before the hint.
+    /// The same with another code.
+    #[must_use]
+    pub(crate) fn with_exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// What else there is to say after it, before the hint.
+    #[must_use]
+    pub(crate) fn before(mut self, words: &str) -> Self {
+        self.message.push_str(words);
+        self
+    }
+
+    /// What else there is to say before it.
     #[must_use]
     pub(crate) fn after(mut self, words: &str) -> Self {
         self.message = format!("{words}: {}", self.message);

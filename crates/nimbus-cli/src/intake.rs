@@ -3,9 +3,6 @@
 mod envelope;
 mod members;
 
-#[cfg(test)]
-mod tests;
-
 use std::{
     collections::{BTreeSet, HashMap},
     rc::Rc,
@@ -107,18 +104,19 @@ impl Intake {
         }
         drafts
     }
+}
 
-    /// Reads only which objects the manifests are about.
-    pub(crate) fn keys(&self, items: &[Item], problems: &mut Problems) -> Vec<v1::Key> {
-        let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
-        for Item { file, node } in items {
-            let mut reader = Reader::new(&self.schemas, None);
-            let key = Envelope { reader: &mut reader, intake: self }.read_key(node);
-            reader.complaints.into_iter().for_each(|complaint| problems.complaint(file, complaint));
-            keys.extend(key.filter(|key| seen.insert(object_table::key_name(key))));
-        }
-        keys
+/// Reads only which objects the manifests are about.
+pub(crate) fn keys(items: &[Item], problems: &mut Problems) -> Vec<v1::Key> {
+    let schemas = Schemas::new();
+    let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
+    for Item { file, node } in items {
+        let mut reader = Reader::new(&schemas, None);
+        let key = envelope::read_key(&mut reader, node);
+        reader.complaints.into_iter().for_each(|complaint| problems.complaint(file, complaint));
+        keys.extend(key.filter(|key| seen.insert(object_table::key_name(key))));
     }
+    keys
 }
 
 /// Collects the names of messages that are packed somewhere in it.

@@ -3,6 +3,7 @@
 mod client;
 mod command;
 mod document;
+mod editor;
 mod failure;
 mod input;
 mod intake;
@@ -15,6 +16,7 @@ mod object_table;
 mod output;
 mod problems;
 mod progress;
+mod reading;
 mod schemas;
 mod sending;
 mod serve;
@@ -27,7 +29,7 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    command::{apply, completion, delete, get, kinds as kinds_command, list, version},
+    command::{apply, completion, delete, diff, edit, get, kinds as kinds_command, list, version},
     failure::{EXIT_CODES, Failure},
 };
 
@@ -51,6 +53,8 @@ enum Command {
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
     Apply(apply::Arguments),
+    Diff(diff::Arguments),
+    Edit(edit::Arguments),
     Delete(delete::Arguments),
     Version(version::Arguments),
     Completion(completion::Arguments),
@@ -73,6 +77,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
         Command::Apply(arguments) => apply::run(&arguments).await,
+        Command::Diff(arguments) => diff::run(&arguments).await,
+        Command::Edit(arguments) => edit::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
         Command::Version(arguments) => version::run(&arguments).await,
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),

@@ -134,6 +134,13 @@ impl Manifest {
         }
     }
 
+    /// Only what its publisher says.
+    pub(crate) fn of_publisher(mut self) -> Self {
+        self.status = None;
+        self.bus = None;
+        self
+    }
+
     /// The form that is printed.
     pub(crate) fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("nothing but text, numbers and JSON")

@@ -52,8 +52,9 @@ pub(crate) enum Format {
     Name,
 }
 
+/// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Color {
+pub(crate) enum Color {
     Auto,
     Always,
     Never,
@@ -73,12 +74,7 @@ impl Format {
 impl OutputArguments {
     /// Prints to standard output in this way.
     pub(crate) fn printer(&self) -> Printer {
-        let colored = match self.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => colors_on_stdout(),
-        };
-        Printer::new(Box::new(std::io::stdout().lock()), self.output, colored, !self.no_headers)
+        Printer::new(Box::new(std::io::stdout().lock()), self.output, self.color.is_wanted(), !self.no_headers)
     }
 
     /// What to print.
@@ -87,9 +83,17 @@ impl OutputArguments {
     }
 }
 
-/// Whether colours may be used on standard output without being asked.
-pub(crate) fn colors_on_stdout() -> bool {
-    std::io::stdout().is_terminal() && colors_are_welcome()
+// === impl Color ===
+
+impl Color {
+    /// Whether standard output is to have colours.
+    pub(crate) fn is_wanted(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => std::io::stdout().is_terminal() && colors_are_welcome(),
+        }
+    }
 }
 
 /// As no-color.org has it, and terminals that cannot.

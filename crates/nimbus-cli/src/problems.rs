@@ -41,8 +41,15 @@ impl Problems {
         self.0.is_empty()
     }
 
+    /// The same, where there is only one file.
+    pub(crate) fn into_complaints(self) -> impl Iterator<Item = Complaint> {
+        self.0
+            .into_iter()
+            .filter_map(|problem| Some(Complaint::new(problem.at?, problem.message)))
+    }
+
     /// One a line.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    fn lines(&self) -> Vec<String> {
         let line = |problem: &Problem| match problem.at {
             Some(at) => format!("{}:{at}: {}", problem.file, problem.message),
             None => format!("{}: {}", problem.file, problem.message),

@@ -24,7 +24,7 @@ pub(crate) use crate::schemas::{
     canonical::encode,
     packed::{Content, kind_of},
     reader::{Reader, TYPE_PREFIX, decode_base64},
-    secrets::{Kept, SECRET, Secrets, redact_both},
+    secrets::{Kept, OTHER_SECRET, SECRET, Secrets, redact_both},
 };
 use crate::{client::Client, failure::Failure};
 

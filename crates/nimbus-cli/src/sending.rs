@@ -21,6 +21,8 @@ pub(crate) struct Sending {
     pub(crate) client: Client,
     pub(crate) publisher: String,
     pub(crate) dry_run: bool,
+    /// What to do if there are too many for one transaction.
+    pub(crate) if_too_many: &'static str,
 }
 
 /// What became of objects.
@@ -115,7 +117,7 @@ impl Sending {
         match answer {
             Ok(answer) => Sent { outcomes: answer.outcomes.into_iter().map(Some).collect(), ..Sent::default() },
             Err(failure) => {
-                let failure = too_many(&failure, ops).unwrap_or(failure);
+                let failure = too_many(&failure, ops, self.if_too_many).unwrap_or(failure);
                 Sent { outcomes: vec![None; ops.len()], refused: Vec::new(), ended: Some(failure) }
             }
         }
@@ -184,7 +186,7 @@ fn limit(failure: &Failure) -> Option<&'static str> {
 }
 
 /// Says how many fit into one transaction, if that is why it failed.
-fn too_many(failure: &Failure, ops: &[v1::Op]) -> Option<Failure> {
+fn too_many(failure: &Failure, ops: &[v1::Op], hint: &str) -> Option<Failure> {
     let limit = limit(failure)?;
     let message = failure.status()?.message();
     let digits = message.rsplit(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty())?;
@@ -201,10 +203,7 @@ fn too_many(failure: &Failure, ops: &[v1::Op]) -> Option<Failure> {
     };
     let (all, fit) = (thousands(ops.len()), thousands(fit));
     let message = format!("{all} objects are too many for one transaction: {fit} of them fit; nothing was sent");
-    Some(
-        Failure::new(Exit::Invalid, message)
-            .hint(format!("apply without --atomic, or in parts, or start the bus with a larger {flag}")),
-    )
+    Some(Failure::new(Exit::Invalid, message).hint(format!("{hint}, or start the bus with a larger {flag}")))
 }
 
 fn interruption(progress: &Progress, unknown: usize) -> Failure {

@@ -80,8 +80,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let client = arguments.client.client()?;
     let drafts = read(&client, &arguments.input).await?;
     let ops: Vec<v1::Op> = drafts.iter().map(|draft| op(draft, arguments)).collect();
-    let sending =
-        Sending { client: client.clone(), publisher: arguments.publisher.name(&client), dry_run: arguments.dry_run };
+    let sending = Sending {
+        client: client.clone(),
+        publisher: arguments.publisher.name(&client),
+        dry_run: arguments.dry_run,
+        if_too_many: "apply without --atomic, or in parts",
+    };
     let sent = if arguments.atomic || arguments.if_unchanged {
         sending.at_once(&ops).await
     } else {

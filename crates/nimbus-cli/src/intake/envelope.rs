@@ -41,8 +41,7 @@ impl Envelope<'_, '_> {
     pub(super) fn read(&mut self, node: &Node) -> Option<(v1::Object, Option<Basis>)> {
         let reader = &mut *self.reader;
         let members = Members::of(reader, "a manifest", node, FIELDS)?;
-        let key = self.key(&members);
-        let reader = &mut *self.reader;
+        let key = key(reader, &members);
         let labels = members.pairs(reader, "labels", |pair| Labels::new(pair).map(drop)).unwrap_or_default();
         let annotations = members.pairs(reader, "annotations", |pair| Annotations::new(pair.clone()).map(drop));
         let owner = members.get("owner").and_then(|node| owner(reader, node));
@@ -53,8 +52,9 @@ impl Envelope<'_, '_> {
             .collect();
         let audience = members.get("audience").and_then(|node| audience(reader, node));
         let basis = members.get("bus").and_then(|node| basis(reader, node));
+        let kind = members.get("kind").and_then(Node::as_text).filter(|kind| Kind::new(kind).is_ok());
+        let spec = kind.and_then(|kind| self.spec(node, &members, kind));
         let v1::Key { kind, namespace, name } = key?;
-        let spec = self.spec(node, &members, &kind);
         let object = v1::Object {
             kind,
             namespace,
@@ -68,24 +68,6 @@ impl Envelope<'_, '_> {
             ..v1::Object::default()
         };
         Some((object, basis))
-    }
-
-    /// Reads only which object it is about.
-    pub(super) fn read_key(&mut self, node: &Node) -> Option<v1::Key> {
-        let members = Members::of(self.reader, "a manifest", node, FIELDS)?;
-        self.key(&members)
-    }
-
-    fn key(&mut self, members: &Members<'_>) -> Option<v1::Key> {
-        let reader = &mut *self.reader;
-        let kind = members.required(reader, "a manifest", "kind");
-        let namespace = members.name(reader, "namespace");
-        let name = members.required(reader, "a manifest", "name").and_then(|_| members.name(reader, "name"));
-        let kind = kind.filter(|kind| {
-            let node = members.get("kind").expect("it was found");
-            checked(reader, node, Kind::new(kind)).is_some()
-        });
-        Some(v1::Key { kind: kind?, namespace: namespace?, name: name? })
     }
 
     fn spec(&mut self, whole: &Node, members: &Members<'_>, kind: &str) -> Option<Any> {
@@ -137,6 +119,23 @@ impl Envelope<'_, '_> {
             None => format!("kind `{kind}` is not known to the bus (hint: `nimbus kinds` lists those that are)"),
         }
     }
+}
+
+/// Reads only which object it is about.
+pub(super) fn read_key(reader: &mut Reader<'_>, node: &Node) -> Option<v1::Key> {
+    let members = Members::of(reader, "a manifest", node, FIELDS)?;
+    key(reader, &members)
+}
+
+fn key(reader: &mut Reader<'_>, members: &Members<'_>) -> Option<v1::Key> {
+    let kind = members.required(reader, "a manifest", "kind");
+    let namespace = members.name(reader, "namespace");
+    let name = members.required(reader, "a manifest", "name").and_then(|_| members.name(reader, "name"));
+    let kind = kind.filter(|kind| {
+        let node = members.get("kind").expect("it was found");
+        checked(reader, node, Kind::new(kind)).is_some()
+    });
+    Some(v1::Key { kind: kind?, namespace: namespace?, name: name? })
 }
 
 fn owner(reader: &mut Reader<'_>, node: &Node) -> Option<v1::Owner> {

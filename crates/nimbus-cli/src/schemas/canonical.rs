@@ -1,6 +1,9 @@
 //! One encoding for each message: fields in the order of their numbers, maps in the order of their keys. Who publishes the same
 //! twice then publishes the same bytes, and the bus finds nothing changed.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering;
 
 use prost::{

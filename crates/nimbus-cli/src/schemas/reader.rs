@@ -24,6 +24,8 @@ pub(crate) struct Reader<'a> {
     schemas: &'a Schemas,
     /// What placeholders stand for; if there is nothing, they are refused.
     kept: Option<&'a Kept>,
+    /// What is being read is secret, and must not get into a complaint.
+    in_secret: bool,
     pub(crate) complaints: Vec<Complaint>,
 }
 
@@ -31,7 +33,7 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(schemas: &'a Schemas, kept: Option<&'a Kept>) -> Self {
-        Self { schemas, kept, complaints: Vec::new() }
+        Self { schemas, kept, in_secret: false, complaints: Vec::new() }
     }
 
     /// Says that something is wrong with `node`.
@@ -123,13 +125,26 @@ impl<'a> Reader<'a> {
         field
     }
 
+    /// A value as a complaint may name it.
+    fn quoted(&self, text: &str) -> String {
+        if self.in_secret { "this".to_owned() } else { format!("`{text}`") }
+    }
+
     fn value(&mut self, entry: &Entry, field: &Field) -> Option<Value> {
-        let node = &*entry.value;
-        if field.is_secret()
-            && let Some(value) = self.placeholder(node, field.full_name())
-        {
+        if !field.is_secret() {
+            return self.open_value(entry, field);
+        }
+        if let Some(value) = self.placeholder(&entry.value, field.full_name()) {
             return value;
         }
+        let around = std::mem::replace(&mut self.in_secret, true);
+        let value = self.open_value(entry, field);
+        self.in_secret = around;
+        value
+    }
+
+    fn open_value(&mut self, entry: &Entry, field: &Field) -> Option<Value> {
+        let node = &*entry.value;
         let kind = field.kind();
         if field.is_map() {
             return self.map(entry, &kind);

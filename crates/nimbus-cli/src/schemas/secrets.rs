@@ -18,7 +18,7 @@ pub(crate) enum Secrets {
 pub(crate) const SECRET: &str = "<secret>";
 
 /// What stands for a secret that is another one than before.
-const OTHER_SECRET: &str = "<secret, another one>";
+pub(crate) const OTHER_SECRET: &str = "<secret, another one>";
 
 /// Secrets of one object, and the placeholders that stand for them while it is edited. Each has its own, so that they can be
 /// moved about in the text.
@@ -30,10 +30,12 @@ pub(super) fn redact(json: &mut Json, message: &MessageDescriptor) {
     each_secret(json, message, |_, value| *value = Json::from(SECRET));
 }
 
-/// Replaces secrets in both, so that one sees where they differ, and nothing else.
-pub(crate) fn redact_both(old: &mut Json, new: &mut Json, message: &MessageDescriptor) {
+/// Replaces secrets in both, so that one sees where they differ, and nothing else. What was not there before differs in
+/// nothing.
+pub(crate) fn redact_both(old: &mut Json, new: &mut Json, compare: bool, message: &MessageDescriptor) {
     each_secret(new, message, |place, value| {
-        let same = old.pointer(place.path) == Some(value);
+        let before = old.pointer(place.path);
+        let same = !compare || before.is_none() || before == Some(value);
         *value = Json::from(if same { SECRET } else { OTHER_SECRET });
     });
     redact(old, message);
@@ -64,6 +66,11 @@ impl Kept {
             };
             *value = Json::from(self.keep(place.field.full_name(), kept));
         });
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Keeps a secret that is called `of`, and gives its placeholder.

@@ -41,7 +41,7 @@ impl Reader<'_> {
             (_, Content::Number(text) | Content::Text(text)) => match number(text, kind) {
                 Ok(value) => return Some(value),
                 Err(Some(range)) => {
-                    let message = format!("`{name}` is {}, and {text} is out of its range ({range})", type_name(kind));
+                    let message = format!("`{name}` is {}, and {} is out of its range ({range})", type_name(kind), self.quoted(text));
                     self.complain(node, message);
                     return None;
                 }
@@ -64,18 +64,19 @@ impl Reader<'_> {
                 if let Ok(number) = text.parse() {
                     return Some(Value::EnumNumber(number));
                 }
-                self.complain(node, format!("{} has no value {text}", choices.full_name()));
+                self.complain(node, format!("{} has no value {}", choices.full_name(), self.quoted(text)));
             }
             Content::Text(text) => {
                 if let Some(value) = choices.get_value_by_name(text) {
                     return Some(Value::EnumNumber(value.number()));
                 }
                 let names: Vec<String> = choices.values().map(|value| value.name().to_owned()).collect();
-                let hint = match nearest(text, names.iter().map(String::as_str)) {
+                let near = nearest(text, names.iter().map(String::as_str)).filter(|_| !self.in_secret);
+                let hint = match near {
                     Some(near) => format!("; did you mean `{near}`?"),
                     None => format!(" (hint: it has {})", names.iter().take(8).cloned().collect::<Vec<_>>().join(", ")),
                 };
-                self.complain(node, format!("{} has no value `{text}`{hint}", choices.full_name()));
+                self.complain(node, format!("{} has no value {}{hint}", choices.full_name(), self.quoted(text)));
             }
             _ => self.complain(node, format!("`{name}` is a {}, found {}", choices.full_name(), node.what())),
         }

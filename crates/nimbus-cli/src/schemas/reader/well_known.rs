@@ -34,7 +34,8 @@ impl Reader<'_> {
         match DynamicMessage::deserialize(descriptor.clone(), json(node)) {
             Ok(message) => Some(Some(message)),
             Err(error) => {
-                self.complain(node, format!("this is no {PREFIX}{name}: {error}"));
+                let why = if self.in_secret { String::new() } else { format!(": {error}") };
+                self.complain(node, format!("this is no {PREFIX}{name}{why}"));
                 Some(None)
             }
         }
