@@ -1,7 +1,13 @@
 //! The commands that talk to a bus, as people type them: what they print, to the letter, and how they end.
 
+mod apply;
+mod apply_many;
+mod apply_problems;
 mod bad_input;
 mod delete;
+mod diff;
+mod edit;
+mod files;
 mod kinds;
 mod objects;
 mod pipes;

@@ -64,18 +64,13 @@ pub(crate) struct Documents {
 /// Deeper than any spec that a person can read, and far from the end of any stack.
 const MAX_DEPTH: usize = 64;
 
-/// Reads a file. What begins with a bracket is JSON, unless only YAML can read it: YAML takes most of JSON, but neither tabs nor
-/// the escapes of characters beyond the first plane.
+/// Reads a file. What begins as JSON does is JSON: YAML takes most of that, too, but neither tabs nor the escapes of characters
+/// beyond the first plane, and it takes mistakes for text.
 pub(crate) fn read(text: &str) -> Documents {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Some(inside) = text.trim_start().strip_prefix(['{', '[']) else { return yaml::read(text) };
-    let json = json::read(text);
-    if json.complaints.is_empty() {
-        return json;
-    }
-    let yaml = yaml::read(text);
-    let meant_as_json = inside.trim_start().starts_with(['"', '{', '[']);
-    if meant_as_json && !yaml.complaints.is_empty() { json } else { yaml }
+    let inside = text.trim_start().strip_prefix(['{', '[']);
+    let is_json = inside.is_some_and(|inside| inside.trim_start().starts_with(['"', '{', '[', '}', ']']));
+    if is_json { json::read(text) } else { yaml::read(text) }
 }
 
 // === impl Node ===

@@ -72,14 +72,17 @@ impl Editor {
         command.arg("-c").arg(format!("{program} \"$1\"")).arg("sh").arg(&self.file);
         let ended = tokio::task::spawn_blocking(move || command.status()).await;
         let ended = ended.expect("nothing in it panics").map_err(|error| self.trouble(&error))?;
-        if !ended.success() {
-            let failure =
-                Failure::new(Exit::Failed, format!("the editor `{program}` failed ({ended}); nothing was changed"));
-            self.remove();
-            return Err(failure.hint("EDITOR names another one"));
-        }
         let text = fs::read_to_string(&self.file).map_err(|error| self.trouble(&error))?;
         let body = body(&text);
+        if !ended.success() {
+            let message = format!("the editor `{program}` failed ({ended}); nothing was changed");
+            let failure = Failure::new(Exit::Failed, message).hint("EDITOR names another one");
+            if body != self.first {
+                return Err(self.kept(failure));
+            }
+            self.remove();
+            return Err(failure);
+        }
         if body.trim().is_empty() || body == self.first {
             self.remove();
             return Ok(Draft::Unchanged);

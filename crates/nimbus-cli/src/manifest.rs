@@ -6,6 +6,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use nimbus_core::Selector;
 use nimbus_wire::v1::{self, audience::To};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -138,6 +139,23 @@ impl Manifest {
     pub(crate) fn of_publisher(mut self) -> Self {
         self.status = None;
         self.bus = None;
+        self
+    }
+
+    /// With references, agents and selectors as the bus writes them, whatever the order in which somebody else did.
+    pub(crate) fn in_order(mut self) -> Self {
+        let key = |name: &ReferenceName| (name.kind.clone(), name.namespace.clone(), name.name.clone(), name.weak);
+        self.refs.sort_by_key(key);
+        self.refs.dedup();
+        if let Some(AudienceForm { selector, agents }) = &mut self.audience {
+            if let Some(parsed) = selector.as_ref().and_then(|selector| Selector::parse(selector).ok()) {
+                *selector = Some(parsed.to_string());
+            }
+            if let Some(agents) = agents {
+                agents.sort();
+                agents.dedup();
+            }
+        }
         self
     }
 

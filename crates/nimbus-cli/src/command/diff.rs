@@ -90,7 +90,7 @@ async fn differences(arguments: &Arguments) -> Result<bool, Failure> {
 
 /// What publishers say in both, as text without secrets; of an object that is not there, nothing.
 fn manifests(old: Option<&v1::Object>, new: &v1::Object, schemas: &Schemas) -> (String, String) {
-    let form = |object: &v1::Object| Manifest::new(object, schemas, Secrets::Shown).of_publisher();
+    let form = |object: &v1::Object| Manifest::new(object, schemas, Secrets::Shown).of_publisher().in_order();
     let (mut before, mut after) = (old.map(form), form(new));
     let mut nothing = Value::Null;
     let old_spec = before.as_mut().and_then(|manifest| manifest.spec.as_mut()).unwrap_or(&mut nothing);

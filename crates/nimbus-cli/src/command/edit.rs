@@ -77,7 +77,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
             }
             Text::Changed(body) => body,
         };
-        match read(&client, &key, &body, &kept).await? {
+        match read(&client, &key, &body, &kept).await.map_err(|failure| editor.kept(failure))? {
             Ok(draft) => break draft,
             Err(problems) => editor.complain(&body, &problems)?,
         }

@@ -18,8 +18,11 @@ pub(super) fn read(text: &str) -> Documents {
         Reader { rest: text.chars().peekable(), at: Position { line: 1, column: 1 }, complaints: Vec::new() };
     let mut documents = Vec::new();
     loop {
-        reader.skip_blanks();
-        if reader.rest.peek().is_none() {
+        // Some set documents apart as YAML does.
+        while matches!(reader.peek(), Some('-')) && !documents.is_empty() {
+            reader.next();
+        }
+        if reader.peek().is_none() {
             break;
         }
         match reader.value(0) {

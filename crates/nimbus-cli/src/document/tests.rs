@@ -90,6 +90,7 @@ fn what_is_wrong_is_said_with_its_place() {
 fn json_may_have_tabs_and_escapes_and_several_documents() {
     let text = "{\t\"a\": \"\\ud83d\\ude00\\/\"}\n{\"b\": [1.5e3, null]}";
     assert_eq!(documents(text), [json!({"a": "😀/"}), json!({"b": [{"number": "1.5e3"}, null]})]);
+    assert_eq!(documents("{\"a\": true}\n---\n{}\n"), [json!({"a": true}), json!({})]);
     assert_eq!(documents("{a: b}\n---\nc: d\n"), [json!({"a": "b"}), json!({"c": "d"})], "this is YAML");
 }
 
@@ -99,7 +100,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 4, move |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(Value::from),
-            vec((text.clone(), inner), 0..4).prop_map(|entries| Value::Object(entries.into_iter().collect::<Map<_, _>>())),
+            vec((text.clone(), inner), 0..4)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect::<Map<_, _>>())),
         ]
     })
 }

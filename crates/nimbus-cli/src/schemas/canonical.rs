@@ -15,38 +15,45 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage as _, Value};
 /// The bytes of a message without unknown fields.
 pub(crate) fn encode(message: &DynamicMessage) -> Vec<u8> {
     let mut bytes = Vec::new();
+    let empty = || DynamicMessage::new(message.descriptor());
     for (field, value) in message.fields() {
-        let (number, is_group) = (field.number(), field.is_group());
-        match value {
-            Value::Message(inner) => put_message(number, is_group, inner, &mut bytes),
-            Value::List(items) if matches!(field.kind(), Kind::Message(_)) => {
-                let inner = items.iter().filter_map(Value::as_message);
-                inner.for_each(|inner| put_message(number, is_group, inner, &mut bytes));
-            }
-            Value::Map(entries) => {
-                let Kind::Message(entry) = field.kind() else { continue };
-                let mut sorted: Vec<(&MapKey, &Value)> = entries.iter().collect();
-                sorted.sort_by(|(a, _), (b, _)| compare(a, b));
-                for (key, value) in sorted {
-                    let mut message = DynamicMessage::new(entry.clone());
-                    message.set_field(&entry.map_entry_key_field(), key.clone().into());
-                    message.set_field(&entry.map_entry_value_field(), value.clone());
-                    put_message(number, false, &message, &mut bytes);
-                }
-            }
-            value => {
-                let mut alone = DynamicMessage::new(message.descriptor());
-                alone.set_field(&field, value.clone());
-                bytes.extend(alone.encode_to_vec());
-            }
+        if !put(field.number(), field.is_group(), &field.kind(), value, &mut bytes) {
+            let mut alone = empty();
+            alone.set_field(&field, value.clone());
+            bytes.extend(alone.encode_to_vec());
         }
     }
     for (extension, value) in message.extensions() {
-        let mut alone = DynamicMessage::new(message.descriptor());
-        alone.set_extension(&extension, value.clone());
-        bytes.extend(alone.encode_to_vec());
+        if !put(extension.number(), extension.is_group(), &extension.kind(), value, &mut bytes) {
+            let mut alone = empty();
+            alone.set_extension(&extension, value.clone());
+            bytes.extend(alone.encode_to_vec());
+        }
     }
     bytes
+}
+
+/// Adds messages, lists of messages and maps. All others have one encoding anyway.
+fn put(number: u32, is_group: bool, kind: &Kind, value: &Value, bytes: &mut Vec<u8>) -> bool {
+    match (value, kind) {
+        (Value::Message(inner), _) => put_message(number, is_group, inner, bytes),
+        (Value::List(items), Kind::Message(_)) => {
+            let inner = items.iter().filter_map(Value::as_message);
+            inner.for_each(|inner| put_message(number, is_group, inner, bytes));
+        }
+        (Value::Map(entries), Kind::Message(entry)) => {
+            let mut sorted: Vec<(&MapKey, &Value)> = entries.iter().collect();
+            sorted.sort_by(|(a, _), (b, _)| compare(a, b));
+            for (key, value) in sorted {
+                let mut message = DynamicMessage::new(entry.clone());
+                message.set_field(&entry.map_entry_key_field(), key.clone().into());
+                message.set_field(&entry.map_entry_value_field(), value.clone());
+                put_message(number, false, &message, bytes);
+            }
+        }
+        _ => return false,
+    }
+    true
 }
 
 fn put_message(number: u32, is_group: bool, message: &DynamicMessage, bytes: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! Fields that a schema does not know: a newer publisher wrote them, and the JSON form lacks them.
 
-use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, Value};
+use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, UnknownField, Value};
 use prost_types::Any;
 
 use crate::schemas::packed::{MAX_DEPTH, decode};
@@ -27,11 +27,14 @@ fn collect(message: &DynamicMessage, pool: &DescriptorPool, path: &str, depth: u
     {
         return collect(&inner, pool, path, depth + 1, found);
     }
-    let mut numbers: Vec<u32> = message.unknown_fields().map(|field| field.number()).collect();
+    let mut numbers: Vec<u32> = message.unknown_fields().map(UnknownField::number).collect();
     numbers.dedup();
     found.extend(numbers.iter().map(|number| format!("{path}{number}")));
     for (field, value) in message.fields() {
         collect_value(value, pool, &format!("{path}{}", field.json_name()), depth, found);
+    }
+    for (extension, value) in message.extensions() {
+        collect_value(value, pool, &format!("{path}[{}]", extension.full_name()), depth, found);
     }
     found.truncate(MAX_NAMED);
 }

@@ -41,7 +41,11 @@ impl Reader<'_> {
             (_, Content::Number(text) | Content::Text(text)) => match number(text, kind) {
                 Ok(value) => return Some(value),
                 Err(Some(range)) => {
-                    let message = format!("`{name}` is {}, and {} is out of its range ({range})", type_name(kind), self.quoted(text));
+                    let message = format!(
+                        "`{name}` is {}, and {} is out of its range ({range})",
+                        type_name(kind),
+                        self.quoted(text)
+                    );
                     self.complain(node, message);
                     return None;
                 }
@@ -124,7 +128,7 @@ fn number(text: &str, kind: &Kind) -> Result<Value, Option<String>> {
 
 fn ranged<T>(text: &str, min: T, max: T) -> Result<T, Option<String>>
 where
-    T: TryFrom<i128> + std::fmt::Display,
+    T: TryFrom<i128> + std::fmt::Display + Copy,
 {
     let whole = integer(text).ok_or(None)?;
     whole
