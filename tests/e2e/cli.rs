@@ -1,10 +1,16 @@
 //! The commands that talk to a bus, as people type them: what they print, to the letter, and how they end.
 
 mod agents;
+mod apply;
+mod apply_many;
+mod apply_problems;
 mod bad_input;
 mod delete;
 mod describe;
+mod diff;
+mod edit;
 mod explain;
+mod files;
 mod kinds;
 mod objects;
 mod pipes;

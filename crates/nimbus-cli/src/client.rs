@@ -202,6 +202,7 @@ impl Interceptor for Identify {
     }
 }
 
+/// Reads a time that a user is ready to wait.
 pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),

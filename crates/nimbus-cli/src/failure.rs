@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Ok = 0,
     /// It did not work, for a reason that has no number of its own.
     Failed = 1,
+    /// Wrong usage; of a command in which 1 means something else, also what has no number of its own.
+    Usage = 2,
     /// No such object.
     NotFound = 3,
     /// No bus answers there.
@@ -35,7 +37,7 @@ pub(crate) enum Exit {
     Terminated = 143,
 }
 
-/// The same for people, shown below `nimbus --help`. 2 is given by the parser of arguments.
+/// The same for people, shown below `nimbus --help`. 2 is given by the parser of arguments; 130 and 143 also by the shell.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -82,6 +84,32 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same with another code.
+    #[must_use]
+    pub(crate) fn with_exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// What else there is to say after it, before the hint.
+    #[must_use]
+    pub(crate) fn before(mut self, words: &str) -> Self {
+        self.message.push_str(words);
+        self
+    }
+
+    /// What else there is to say before it.
+    #[must_use]
+    pub(crate) fn after(mut self, words: &str) -> Self {
+        self.message = format!("{words}: {}", self.message);
+        self
+    }
+
+    /// The code that it is told apart by.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
     }
 
     /// Whether it is told apart by this code.

@@ -70,7 +70,7 @@ impl Kinds {
     }
 
     /// The kind that was probably meant. Who writes only the end of a name is compared with ends of names.
-    fn nearest(&self, text: &str) -> Option<&str> {
+    pub(crate) fn nearest(&self, text: &str) -> Option<&str> {
         let wanted = text.to_lowercase();
         let end = |name: &str| if text.contains('.') { name.to_lowercase() } else { last_part(name).to_lowercase() };
         let ends: Vec<String> = self.names().map(end).collect();

@@ -7,9 +7,13 @@ mod command;
 mod dashboard;
 mod demo;
 mod description;
+mod document;
+mod editor;
 mod failure;
 mod following;
 mod goal;
+mod input;
+mod intake;
 mod interrupt;
 mod kinds;
 mod limits;
@@ -19,12 +23,16 @@ mod naming;
 mod new;
 mod object_table;
 mod output;
+mod problems;
 mod progress;
 mod propagation_report;
+mod reading;
 mod schemas;
 mod screen;
+mod sending;
 mod serve;
 mod shutdown;
+mod waiting;
 
 use std::{io::IsTerminal as _, process::ExitCode};
 
@@ -33,8 +41,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     command::{
-        agents, completion, delete, describe, explain, get, kinds as kinds_command, list, new as new_command,
-        propagation, top, version, wait, watch,
+        agents, apply, completion, delete, describe, diff, edit, explain, get, kinds as kinds_command, list,
+        new as new_command, propagation, top, version, wait, watch,
     },
     failure::{EXIT_CODES, Failure},
 };
@@ -60,6 +68,9 @@ enum Command {
     Get(get::Arguments),
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
+    Apply(apply::Arguments),
+    Diff(diff::Arguments),
+    Edit(edit::Arguments),
     Delete(delete::Arguments),
     Describe(describe::Arguments),
     Agents(agents::Arguments),
@@ -77,9 +88,11 @@ enum Command {
 async fn main() -> ExitCode {
     let Arguments { command, verbose } = Arguments::parse();
     start_logging(&command, verbose);
-    // Whoever serves ends by itself, in good order; everything else just stops.
+    // Whoever serves or writes ends by itself, and says how far it has come; everything else just stops.
     let ended = match command {
-        Command::Serve(_) | Command::Demo(_) => run(command).await,
+        Command::Serve(_) | Command::Demo(_) | Command::Apply(_) | Command::Edit(_) | Command::Delete(_) => {
+            run(command).await
+        }
         _ => interrupt::or(run(command)).await,
     };
     ended.unwrap_or_else(|failure| failure.report())
@@ -92,6 +105,9 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Get(arguments) => get::run(&arguments).await,
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
+        Command::Apply(arguments) => apply::run(&arguments).await,
+        Command::Diff(arguments) => diff::run(&arguments).await,
+        Command::Edit(arguments) => edit::run(&arguments).await,
         Command::Delete(arguments) => delete::run(&arguments).await,
         Command::Describe(arguments) => describe::run(&arguments).await,
         Command::Agents(arguments) => agents::run(&arguments).await,

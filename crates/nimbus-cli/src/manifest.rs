@@ -6,6 +6,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use nimbus_core::Selector;
 use nimbus_wire::v1::{self, audience::To};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -92,6 +93,9 @@ pub(crate) struct BusFacts {
     pub(crate) finalizers: Vec<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) deleting: bool,
+    /// Numbers of fields in the spec that its schema does not know, and that this manifest lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unknown_fields: Vec<String>,
 }
 
 // === impl Manifest ===
@@ -105,6 +109,7 @@ impl Manifest {
             Some(Content::Json(json)) => (Some(json), None),
             Some(Content::Bytes(bytes)) => (None, Some(base64(&bytes, secrets))),
         };
+        let unknown_fields = object.spec.as_ref().map(|spec| schemas.unknown_fields(spec)).unwrap_or_default();
         let status = object.status.as_ref().map(|status| {
             let mut members = Map::from_iter([("@type".to_owned(), Value::from(status.type_url.clone()))]);
             match schemas.read(status, secrets) {
@@ -126,8 +131,32 @@ impl Manifest {
             spec,
             spec_bytes,
             status,
-            bus: Some(BusFacts::from(object)),
+            bus: Some(BusFacts { unknown_fields, ..BusFacts::from(object) }),
         }
+    }
+
+    /// Only what its publisher says.
+    pub(crate) fn of_publisher(mut self) -> Self {
+        self.status = None;
+        self.bus = None;
+        self
+    }
+
+    /// With references, agents and selectors as the bus writes them, whatever the order in which somebody else did.
+    pub(crate) fn in_order(mut self) -> Self {
+        let key = |name: &ReferenceName| (name.kind.clone(), name.namespace.clone(), name.name.clone(), name.weak);
+        self.refs.sort_by_key(key);
+        self.refs.dedup();
+        if let Some(AudienceForm { selector, agents }) = &mut self.audience {
+            if let Some(parsed) = selector.as_ref().and_then(|selector| Selector::parse(selector).ok()) {
+                *selector = Some(parsed.to_string());
+            }
+            if let Some(agents) = agents {
+                agents.sort();
+                agents.dedup();
+            }
+        }
+        self
     }
 
     /// The form that is printed.
@@ -177,6 +206,7 @@ impl From<&v1::Object> for BusFacts {
             observed_generation: object.observed_generation,
             finalizers: object.finalizers.clone(),
             deleting: object.deleting,
+            unknown_fields: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod items;
 mod printer;
 mod table;
+mod thousands;
 mod wire;
 mod yaml;
 
@@ -14,7 +15,9 @@ pub(crate) use crate::output::{
     items::Items,
     printer::Printer,
     table::{Cell, Column, Table, Tone},
+    thousands::thousands,
     wire::wire_json,
+    yaml::document as yaml_document,
 };
 
 /// How to print. To be flattened into the arguments of every command that prints more than a line.
@@ -49,8 +52,9 @@ pub(crate) enum Format {
     Name,
 }
 
+/// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Color {
+pub(crate) enum Color {
     Auto,
     Always,
     Never,
@@ -70,12 +74,7 @@ impl Format {
 impl OutputArguments {
     /// Prints to standard output in this way.
     pub(crate) fn printer(&self) -> Printer {
-        let colored = match self.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => std::io::stdout().is_terminal() && colors_are_welcome(),
-        };
-        Printer::new(Box::new(std::io::stdout().lock()), self.output, colored, !self.no_headers)
+        Printer::new(Box::new(std::io::stdout().lock()), self.output, self.color.is_wanted(), !self.no_headers)
     }
 
     /// What to print.
@@ -86,7 +85,20 @@ impl OutputArguments {
 
 /// A page on standard output for people, who get colours on a terminal.
 pub(crate) fn page() -> Printer {
-    Printer::page(std::io::stdout().is_terminal() && colors_are_welcome())
+    Printer::page(Color::Auto.is_wanted())
+}
+
+// === impl Color ===
+
+impl Color {
+    /// Whether standard output is to have colours.
+    pub(crate) fn is_wanted(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => std::io::stdout().is_terminal() && colors_are_welcome(),
+        }
+    }
 }
 
 /// As no-color.org has it, and terminals that cannot.

@@ -1,7 +1,10 @@
 //! How much of something is done, drawn with characters.
 
+mod tally;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use self::tally::Tally;
 
 /// A bar of that many characters: `[######----]`. It is full only if all is done, and empty only if nothing is.
 pub(crate) fn bar(done: u32, all: u32, width: usize) -> String {

@@ -1,7 +1,11 @@
 //! Descriptors from the bus, so that specs are readable.
 
+mod canonical;
+mod fields;
 mod packed;
+mod reader;
 mod secrets;
+mod unknown;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,8 +21,10 @@ use tonic_reflection::pb::v1::{
 };
 
 pub(crate) use crate::schemas::{
+    canonical::encode,
     packed::{Content, kind_of},
-    secrets::{SECRET, Secrets},
+    reader::{Reader, TYPE_PREFIX, decode_base64},
+    secrets::{Kept, OTHER_SECRET, SECRET, Secrets, redact_both},
 };
 use crate::{client::Client, failure::Failure};
 
@@ -102,6 +108,11 @@ impl Schemas {
         self.pool
             .decode_file_descriptor_set(&*set)
             .map_err(|error| Failure::from(format!("the descriptors of the bus do not fit together: {error}")))
+    }
+
+    /// The numbers of fields in `any` that its schema does not know, with the way to them. The JSON form lacks them.
+    pub(crate) fn unknown_fields(&self, any: &Any) -> Vec<String> {
+        unknown::unknown_fields(any, &self.pool)
     }
 
     /// What is packed in `any`, as JSON if its type is known.

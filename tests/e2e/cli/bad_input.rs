@@ -1,6 +1,6 @@
 //! What makes no sense is refused with a hint, by every command.
 
-use std::net::TcpListener;
+use std::{fs, net::TcpListener};
 
 use crate::{
     cli::{World, nimbus, run},
@@ -15,7 +15,15 @@ fn no_bus_is_said_by_every_command() {
         "nimbus: cannot reach a bus at {address}: connection refused \
          (hint: start one with `nimbus serve`, or name another with --server)\n"
     );
-    let commands: [&[&str]; 14] = [
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    fs::write(&file, "kind: demo.v1.NetworkPolicy\nname: web\nspec: {}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let commands: [&[&str]; 18] = [
+        &["apply", "-f", file],
+        &["diff", "-f", file],
+        &["edit", "policy", "web"],
+        &["delete", "-f", file],
         &["get", "policy"],
         &["get", "policy", "web"],
         &["list", "--all-kinds"],

@@ -1,15 +1,21 @@
 //! `nimbus delete`: the end of objects.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use nimbus_wire::v1::{self, Result as Effect};
 
 use crate::{
     client::{Client, ClientArguments, PublisherArguments},
     failure::{Exit, Failure},
+    input::InputArguments,
+    intake,
     kinds::Kinds,
     naming::Named,
     object_table::key_name,
     output::Printer,
+    problems::Problems,
+    sending::Sending,
 };
 
 /// Delete objects: all that are named, or none.
@@ -19,11 +25,17 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   nimbus delete networkpolicy web db
-  nimbus delete networkpolicy/web --publisher policies    an object of another publisher, in its name")]
+  nimbus delete networkpolicy/web --publisher policies    an object of another publisher, in its name
+  nimbus delete -f policies/                              what is in these files")]
 pub(crate) struct Arguments {
     /// KIND NAME..., or KIND/NAME...
-    #[arg(required = true, value_name = "KIND NAME")]
+    #[arg(required_unless_present = "files", conflicts_with = "files", value_name = "KIND NAME")]
     words: Vec<String>,
+
+    /// Delete the objects in this file, or in the files of this directory, or `-` for standard input; as `nimbus apply` reads
+    /// them, but only which objects they are about. May be given several times.
+    #[arg(short = 'f', long = "file", value_name = "PATH", conflicts_with = "namespace")]
+    files: Vec<PathBuf>,
 
     /// The namespace of the objects.
     #[arg(short, long, value_name = "NAME")]
@@ -45,22 +57,24 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let named = Named::objects(&arguments.words, arguments.namespace.as_deref())?;
     let client = arguments.client.client()?;
-    let kinds = Kinds::fetch(&client).await?;
-    let keys: Vec<v1::Key> = named.iter().map(|naming| kinds.key(naming)).collect::<Result<_, _>>()?;
+    let keys = keys(arguments, &client).await?;
     let take_over = arguments.publisher.take_over;
     let delete = |key: &v1::Key| v1::Op { op: Some(v1::op::Op::Delete(key.clone())), take_over, ..v1::Op::default() };
-    let request = v1::ApplyRequest {
+    let ops: Vec<v1::Op> = keys.iter().map(delete).collect();
+    let sending = Sending {
+        client: client.clone(),
         publisher: arguments.publisher.name(&client),
-        ops: keys.iter().map(delete).collect(),
         dry_run: arguments.dry_run,
-        ..v1::ApplyRequest::default()
+        if_too_many: "delete them in parts",
     };
-    let answer = client.call(client.publisher().apply(request)).await?;
+    let sent = sending.at_once(&ops).await;
+    if let Some(failure) = sent.ended {
+        return Err(failure);
+    }
     let mut printer = Printer::lines();
     let mut missing = false;
-    for (key, outcome) in keys.iter().zip(&answer.outcomes) {
+    for (key, outcome) in keys.iter().zip(sent.outcomes.iter().flatten()) {
         let name = key_name(key);
         let would = if arguments.dry_run { " (dry run)" } else { "" };
         match outcome.result() {
@@ -78,6 +92,19 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     printer.flush()?;
     if missing { Err(Failure::silent(Exit::NotFound)) } else { Ok(()) }
+}
+
+/// What to delete.
+async fn keys(arguments: &Arguments, client: &Client) -> Result<Vec<v1::Key>, Failure> {
+    if arguments.files.is_empty() {
+        let named = Named::objects(&arguments.words, arguments.namespace.as_deref())?;
+        let kinds = Kinds::fetch(client).await?;
+        return named.iter().map(|naming| kinds.key(naming)).collect();
+    }
+    let mut problems = Problems::default();
+    let items = InputArguments { files: arguments.files.clone() }.read(&mut problems);
+    let keys = intake::keys(&items, &mut problems);
+    if problems.is_empty() { Ok(keys) } else { Err(problems.into_failure()) }
 }
 
 /// Who has something to do before the object goes.

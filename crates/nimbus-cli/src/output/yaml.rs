@@ -7,7 +7,7 @@ use saphyr::{Mapping, Scalar, ScalarStyle, Yaml, YamlEmitter};
 use serde_json::Value;
 
 /// A document, with a line break at its end.
-pub(super) fn document(value: &Value) -> String {
+pub(crate) fn document(value: &Value) -> String {
     let mut text = String::new();
     let mut emitter = YamlEmitter::new(&mut text);
     emitter.multiline(true);

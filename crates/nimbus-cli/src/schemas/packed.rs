@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, SerializeOptions, Value as Field};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _, SerializeOptions, Value as Field,
+};
 use prost_types::Any;
 use serde_json::Value;
 
-use crate::schemas::secrets::{Secrets, redact};
+use crate::schemas::{
+    fields,
+    secrets::{Secrets, redact},
+};
 
 /// What was packed.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +23,7 @@ pub(crate) enum Content {
 }
 
 /// How deep messages are looked into for others that are packed in them.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// The full name of the message that is packed.
 pub(crate) fn kind_of(any: &Any) -> &str {
@@ -30,12 +35,23 @@ pub(super) fn read(any: &Any, pool: &DescriptorPool, secrets: Secrets) -> Conten
         let mut json = message
             .serialize_with_options(serde_json::value::Serializer, &SerializeOptions::new())
             .ok()?;
+        order(&mut json, &message.descriptor());
         if secrets == Secrets::Hidden {
             redact(&mut json, &message.descriptor());
         }
         Some(json)
     });
     json.map_or_else(|| Content::Bytes(any.value.clone()), Content::Json)
+}
+
+/// Puts maps into the order of their keys, so that the same message always looks the same.
+fn order(json: &mut Value, message: &MessageDescriptor) {
+    fields::each(json, message, &mut |place, value| {
+        if let (true, Value::Object(entries)) = (place.field.is_map(), value) {
+            entries.sort_keys();
+        }
+        true
+    });
 }
 
 /// Collects the types, packed in one another, that the pool does not know.
@@ -77,6 +93,6 @@ fn missing_in_value(value: &Field, pool: &DescriptorPool, missing: &mut BTreeSet
     }
 }
 
-fn decode(any: &Any, pool: &DescriptorPool) -> Option<DynamicMessage> {
+pub(super) fn decode(any: &Any, pool: &DescriptorPool) -> Option<DynamicMessage> {
     DynamicMessage::decode(pool.get_message_by_name(kind_of(any))?, &*any.value).ok()
 }

@@ -2,8 +2,10 @@
 //!
 //! A schema marks them with the option that protobuf has for that: `string token = 1 [debug_redact = true];`.
 
-use prost_reflect::{DynamicMessage, ExtensionDescriptor, Kind, MessageDescriptor};
-use serde_json::Value;
+use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
+use serde_json::{Map, Value as Json};
+
+use crate::schemas::fields::{self, Field, Place};
 
 /// Whether secrets are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,57 +17,78 @@ pub(crate) enum Secrets {
 /// What stands for a secret.
 pub(crate) const SECRET: &str = "<secret>";
 
-/// Number of `FieldOptions.debug_redact`.
-const DEBUG_REDACT: u32 = 16;
+/// What stands for a secret that is another one than before.
+pub(crate) const OTHER_SECRET: &str = "<secret, another one>";
+
+/// Secrets of one object, and the placeholders that stand for them while it is edited. Each has its own, so that they can be
+/// moved about in the text.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Vec<(String, Value)>);
 
 /// Replaces secrets in the JSON form of a message, whatever their type.
-pub(super) fn redact(json: &mut Value, message: &MessageDescriptor) {
-    let Value::Object(members) = json else { return };
-    if message.full_name() == "google.protobuf.Any" {
-        let name = members.get("@type").and_then(Value::as_str).and_then(|url| url.rsplit('/').next());
-        if let Some(packed) = name.and_then(|name| message.parent_pool().get_message_by_name(name)) {
-            redact(json, &packed);
-        }
-        return;
-    }
-    // The others of these have a JSON form that has nothing to do with their fields.
-    if message.full_name().starts_with("google.protobuf.") {
-        return;
-    }
-    for (name, value) in members {
-        if let Some(field) = message.get_field_by_json_name(name) {
-            redact_field(value, is_secret(&field.options()), &field.kind(), field.is_map());
-        } else if let Some(extension) = extension(message, name) {
-            redact_field(value, is_secret(&extension.options()), &extension.kind(), false);
-        }
-    }
+pub(super) fn redact(json: &mut Json, message: &MessageDescriptor) {
+    each_secret(json, message, |_, value| *value = Json::from(SECRET));
 }
 
-fn redact_field(value: &mut Value, secret: bool, kind: &Kind, is_map: bool) {
-    if secret {
-        *value = Value::from(SECRET);
-        return;
-    }
-    let Kind::Message(inner) = kind else { return };
-    match value {
-        Value::Object(entries) if is_map => {
-            let Kind::Message(inner) = inner.map_entry_value_field().kind() else { return };
-            entries.values_mut().for_each(|value| redact(value, &inner));
+/// Replaces secrets in both, so that one sees where they differ, and nothing else. What was not there before differs in
+/// nothing.
+pub(crate) fn redact_both(old: &mut Json, new: &mut Json, compare: bool, message: &MessageDescriptor) {
+    each_secret(new, message, |place, value| {
+        let before = old.pointer(place.path);
+        let same = !compare || before.is_none() || before == Some(value);
+        *value = Json::from(if same { SECRET } else { OTHER_SECRET });
+    });
+    redact(old, message);
+}
+
+fn each_secret(json: &mut Json, message: &MessageDescriptor, mut replace: impl FnMut(&Place<'_>, &mut Json)) {
+    fields::each(json, message, &mut |place, value| {
+        let secret = place.field.is_secret();
+        if secret {
+            replace(place, value);
         }
-        // A ListValue is a list, too, and has no fields to look at.
-        Value::Array(values) => values.iter_mut().for_each(|value| redact(value, inner)),
-        value => redact(value, inner),
+        !secret
+    });
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Puts placeholders into the JSON form of a message.
+    pub(crate) fn keep_secrets(&mut self, json: &mut Json, message: &MessageDescriptor) {
+        each_secret(json, message, |place, value| {
+            let alone = Json::Object(Map::from_iter([(place.name.to_owned(), value.clone())]));
+            // It was a field of this very message, so it is one again.
+            let Ok(alone) = DynamicMessage::deserialize(place.message.clone(), alone) else { return };
+            let kept = match &place.field {
+                Field::Own(field) => alone.get_field(field).into_owned(),
+                Field::Extension(extension) => alone.get_extension(extension).into_owned(),
+            };
+            *value = Json::from(self.keep(place.field.full_name(), kept));
+        });
     }
-}
 
-/// In JSON, the name of an extension is in brackets.
-fn extension(message: &MessageDescriptor, name: &str) -> Option<ExtensionDescriptor> {
-    let name = name.strip_prefix('[')?.strip_suffix(']')?;
-    message.extensions().find(|extension| extension.full_name() == name)
-}
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 
-fn is_secret(options: &DynamicMessage) -> bool {
-    options
-        .get_field_by_number(DEBUG_REDACT)
-        .is_some_and(|value| value.as_bool() == Some(true))
+    /// Keeps a secret that is called `of`, and gives its placeholder.
+    pub(crate) fn keep(&mut self, of: &str, value: Value) -> String {
+        self.0.push((of.to_owned(), value));
+        format!("<secret {}>", self.0.len())
+    }
+
+    /// Whether this is a placeholder, or meant to be one.
+    pub(super) fn is_placeholder(&self, text: &str) -> bool {
+        let inside = text.strip_prefix("<secret").and_then(|rest| rest.strip_suffix('>'));
+        inside.is_some_and(|inside| inside.trim().bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// What a placeholder stands for, if that is called `of`.
+    pub(super) fn value(&self, text: &str, of: &str) -> Option<&Value> {
+        let number: usize = text.strip_prefix("<secret ")?.strip_suffix('>')?.parse().ok()?;
+        let (name, value) = self.0.get(number.checked_sub(1)?)?;
+        (name == of).then_some(value)
+    }
 }
