@@ -8,7 +8,6 @@ mod field;
 mod file;
 mod imports;
 mod limits;
-mod nearest;
 mod registration;
 mod shape;
 mod snapshot;
@@ -81,6 +80,11 @@ impl Schemas {
         self.inner.current.load().kind(kind).is_some()
     }
 
+    /// How many kinds were registered.
+    pub(crate) fn count(&self) -> usize {
+        self.inner.current.load().kinds().count()
+    }
+
     /// All registered kinds, in order.
     pub fn kinds(&self) -> Vec<String> {
         self.inner.current.load().kinds().map(ToOwned::to_owned).collect()
@@ -88,7 +92,7 @@ impl Schemas {
 
     /// The registered kind whose name is most like `kind`, for error messages.
     pub fn nearest_kind(&self, kind: &str) -> Option<String> {
-        nearest::nearest(kind, self.inner.current.load().kinds())
+        nimbus_core::nearest(kind, self.inner.current.load().kinds())
     }
 
     /// Whether `bytes` decode as a message of `kind`; those of a kind that is not registered always do.

@@ -1,11 +1,9 @@
 //! Reads one field of an encoded message, without decoding the rest.
 
+use nimbus_core::nearest;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::schemas::{
-    nearest::nearest,
-    wire::{Raw, Records},
-};
+use crate::schemas::wire::{Raw, Records};
 
 /// How far a scan has come. What comes later on the wire overrides what came before, as when messages are merged.
 struct Scan<'a> {

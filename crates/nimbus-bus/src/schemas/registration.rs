@@ -5,13 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use nimbus_core::nearest;
+
 use crate::schemas::{
     built_in,
     compat::Compat,
     error::SchemaError,
     file::{File, Files, split},
     limits::SchemaLimits,
-    nearest::nearest,
     snapshot::Snapshot,
 };
 
