@@ -48,7 +48,18 @@ fn what_cannot_be_served_is_said_with_a_hint() {
 #[tokio::test]
 async fn a_bus_that_is_told_to_stop_sends_its_subscribers_away_and_ends_well() {
     let mut process = Command::new(binary())
-        .args(["serve", "--store", "memory", "--listen", "127.0.0.1:0", "--assume-complete", "--drain", "2"])
+        .args([
+            "serve",
+            "--store",
+            "memory",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "none",
+            "--assume-complete",
+            "--drain",
+            "2",
+        ])
         .env("NIMBUS_LOG", "off")
         .stdout(Stdio::piped())
         .spawn()

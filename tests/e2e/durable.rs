@@ -44,7 +44,7 @@ async fn frame(frames: &mut Streaming<v1::Frame>) -> Frame {
 /// What a bus says that cannot start.
 fn refused(file: &Path) -> String {
     let store = format!("redb:{}", file.display());
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    let arguments = ["serve", "--admin", "none", "--listen", "127.0.0.1:0", "--store", &store];
     let Output { status, stdout, stderr } =
         Command::new(binary()).args(arguments).env("NIMBUS_LOG", "off").output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
@@ -224,7 +224,9 @@ async fn on_a_full_disk_writes_are_refused_and_reads_go_on() {
     const OBJECT: usize = 200 << 10;
     let (_directory, file) = place();
     // A limit on the size of files fails as a full disk does, if the signal that comes with it is ignored.
-    let script = format!("trap '' XFSZ; ulimit -f {BLOCKS}; exec \"$0\" serve --listen 127.0.0.1:0 --store \"$1\"");
+    let script = format!(
+        "trap '' XFSZ; ulimit -f {BLOCKS}; exec \"$0\" serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 --store \"$1\""
+    );
     let store = format!("redb:{}", file.display());
     let server = Server::spawn(Command::new("sh").args(["-c", &script]).arg(binary()).arg(store));
     let (mut bus, mut publisher) = clients(&server).await;

@@ -1,13 +1,18 @@
 //! The `nimbus` command.
 
+mod admin;
+mod configuration;
+mod file;
 mod limits;
+mod logging;
+mod options;
+mod process;
 mod serve;
 mod shutdown;
 
-use std::{io::IsTerminal as _, process::ExitCode};
+use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Distributes desired state to thousands of machines, and knows who has it.
 #[derive(Debug, Parser)]
@@ -20,15 +25,15 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a bus.
+    #[command(mut_args = options::from_environment)]
     Serve(Box<serve::Arguments>),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
-    start_logging();
     let result = match command {
-        Command::Serve(arguments) => serve::run(*arguments).await,
+        Command::Serve(arguments) => serve::run(&arguments, Arguments::command()).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -40,11 +45,4 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// People read lines, programs read JSON; `NIMBUS_LOG` says how much.
-fn start_logging() {
-    let filter = EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if std::io::stderr().is_terminal() { logs.init() } else { logs.json().init() }
 }

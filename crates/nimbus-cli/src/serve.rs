@@ -1,56 +1,91 @@
 //! `nimbus serve`: a bus on a socket.
 
-use std::{error::Error, fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{env, error::Error, fmt, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use clap::Args;
+use clap::{ArgAction, Args, builder::BoolishValueParser};
 use nimbus_bus::{Bus, Config, Metrics};
 use nimbus_core::Epoch;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
 
-use crate::{limits::LimitArguments, shutdown};
+use crate::{
+    admin::{self, Pages},
+    configuration::Configuration,
+    limits::LimitArguments,
+    logging::LogArguments,
+    process, shutdown,
+};
 
 /// Run a bus.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// A file with options: their names without the dashes, in TOML. Flags and the environment go before it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print the options that are in force, and where each comes from, as a file for --config, and do nothing else.
+    #[arg(long)]
+    print_config: bool,
+
     /// Where to listen. Port 0 takes any free one; the first line of output says which.
-    #[arg(long, env = "NIMBUS_LISTEN", default_value = "127.0.0.1:7400")]
+    #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS", value_parser = parse_address)]
     listen: SocketAddr,
+
+    /// Where health and metrics are told, in plain HTTP: /livez, /readyz, /metrics. Port 0 takes any free one, which the
+    /// second line of output says; `none` switches it off.
+    #[arg(long, default_value = "127.0.0.1:7401", value_name = "ADDRESS|none", value_parser = parse_admin)]
+    admin: Admin,
 
     /// Where objects are kept: `redb:PATH` in a file, so that a restart goes on where it was; `memory` forgets them when
     /// it stops, and publishers refill it.
-    #[arg(long, env = "NIMBUS_STORE", default_value = "redb:nimbus.redb", value_name = "redb:PATH|memory", value_parser = parse_store)]
+    #[arg(long, default_value = "redb:nimbus.redb", value_name = "redb:PATH|memory", value_parser = parse_store)]
     store: Store,
 
     /// Treat every kind as complete, whether a publisher has synced it or not.
     ///
     /// For trying things out. After a restart, agents remove what has not been published again yet.
-    #[arg(long, env = "NIMBUS_ASSUME_COMPLETE")]
+    #[arg(
+        long, default_value = "false", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+        action = ArgAction::Set, value_name = "BOOL", value_parser = BoolishValueParser::new(),
+    )]
     assume_complete: bool,
 
     /// Seconds between bookmarks, which tell an idle subscriber that it has everything.
-    #[arg(long, env = "NIMBUS_BOOKMARK_INTERVAL", default_value_t = 15.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 15.0, value_name = "SECONDS", value_parser = parse_seconds)]
     bookmark_interval: f64,
 
     /// Seconds over which subscribers are sent away when the bus stops.
-    #[arg(long, env = "NIMBUS_DRAIN", default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
     drain: f64,
 
     /// Seconds after which an agent without a session is lost.
-    #[arg(long, env = "NIMBUS_LOST_AFTER", default_value_t = 30.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS", value_parser = parse_seconds)]
     lost_after: f64,
 
     /// Seconds after which an agent without a session is forgotten.
-    #[arg(long, env = "NIMBUS_FORGET_AFTER", default_value_t = 86_400.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 86_400.0, value_name = "SECONDS", value_parser = parse_seconds)]
     forget_after: f64,
+
+    #[command(flatten)]
+    log: LogArguments,
 
     #[command(flatten)]
     limits: LimitArguments,
 }
 
 /// Long enough to be cheap, short enough not to be noticed.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// As the subcommand is called.
+const NAME: &str = "serve";
+
+/// Where health and metrics are told.
+#[derive(Debug, Clone, Copy)]
+enum Admin {
+    Off,
+    At(SocketAddr),
+}
 
 #[derive(Debug, Clone)]
 enum Store {
@@ -58,47 +93,88 @@ enum Store {
     Redb(PathBuf),
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
-    let Arguments { listen, store, assume_complete, limits, .. } = arguments;
-    let (bookmark_interval, drain) = (arguments.bookmark_interval, arguments.drain);
-    let (lost_after, forget_after) = (arguments.lost_after, arguments.forget_after);
+/// Runs a bus, as the command line of this `program` says; `given` is what it says without a file.
+pub(crate) async fn run(given: &Arguments, program: clap::Command) -> Result<(), String> {
+    let configuration = Configuration::read(program, NAME, env::args_os(), given.config.as_ref())?;
+    let arguments: Arguments = configuration.arguments()?;
+    let Arguments { listen, admin, store, assume_complete, limits, log, .. } = arguments;
+    let seconds = Duration::from_secs_f64;
+    let config = Config {
+        assume_complete,
+        bookmark_interval: seconds(arguments.bookmark_interval),
+        drain: seconds(arguments.drain),
+        lost_after: seconds(arguments.lost_after),
+        forget_after: seconds(arguments.forget_after),
+        limits: (limits.into_limits())
+            .map_err(|misfit| format!("{}: {}", configuration.name(misfit.option), misfit.expected))?,
+        ..Config::new(Epoch(rand::random()), rand::random())
+    };
+    if arguments.print_config {
+        say(&configuration.to_toml());
+        return Ok(());
+    }
+    log.start();
+
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error} (hint: is another bus running there?)"))?;
     let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
-
-    let config = Config {
-        assume_complete,
-        bookmark_interval: Duration::from_secs_f64(bookmark_interval),
-        drain: Duration::from_secs_f64(drain),
-        lost_after: Duration::from_secs_f64(lost_after),
-        forget_after: Duration::from_secs_f64(forget_after),
-        limits: limits.into_limits()?,
-        ..Config::new(Epoch(rand::random()), rand::random())
+    let mut lines = format!("listening on {address}\n");
+    let mut registry = Registry::default();
+    let metrics = Metrics::new(&mut registry);
+    process::register(&mut registry, store.path());
+    let pages = Arc::new(Pages::new(registry));
+    let telling = match admin {
+        Admin::Off => None,
+        Admin::At(at) => {
+            let listener = TcpListener::bind(at).await.map_err(|error| {
+                let hint = "--admin takes another address, port 0 any free one, and none does without";
+                format!("cannot listen on {at} for health and metrics: {error} (hint: {hint})")
+            })?;
+            let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
+            lines.push_str(&format!("admin on {address}\n"));
+            // Reading a large file takes a while, in which whoever asks is told so.
+            Some(tokio::spawn(admin::serve(listener, pages.clone())))
+        }
     };
-    let metrics = Metrics::new(&mut Registry::default());
-    let bus = match &store {
-        Store::Memory => Bus::new(config, metrics),
-        Store::Redb(path) => Bus::open(path, config, metrics).map_err(|error| described(&error))?,
-    };
+    let bus = open(&store, config, metrics).await?;
+    pages.set(bus.clone());
     let state = bus.store().state();
     let (epoch, revision, objects) = (state.epoch(), state.head(), state.objects());
     drop(state);
     let incoming = TcpListenerStream::new(listener).then(prepare);
 
-    #[allow(clippy::print_stdout, reason = "scripts read the address from the first line")]
-    {
-        println!("listening on {address}");
-    }
+    say(&lines);
     tracing::info!(%address, %epoch, %revision, objects, %store, assume_complete, "bus started");
     let stop = async {
         if let Err(error) = shutdown::requested().await {
             tracing::error!(%error, "cannot wait for signals, stopping");
         }
     };
-    bus.serve(incoming, stop).await.map_err(|error| error.to_string())?;
+    let served = bus.serve(incoming, stop).await.map_err(|error| error.to_string());
+    if let Some(telling) = telling {
+        telling.abort();
+        // It ends because it was told to.
+        let _ = telling.await;
+    }
+    served?;
     tracing::info!("bus stopped");
     Ok(())
+}
+
+/// Opening a file takes time in proportion to it, and must not hold up anybody else.
+async fn open(store: &Store, config: Config, metrics: Metrics) -> Result<Bus, String> {
+    let Store::Redb(path) = store.clone() else { return Ok(Bus::new(config, metrics)) };
+    let opened = tokio::task::spawn_blocking(move || Bus::open(&path, config, metrics)).await;
+    let opened = opened.map_err(|error| format!("opening the store failed: {error}"))?;
+    opened.map_err(|error| described(&error))
+}
+
+/// Writes to standard output, all at once: who started the bus reads the first line, and may not wait for more.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whether anybody reads it is their business.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Small frames must not wait for others. If nothing can be accepted, such as for want of file descriptors, trying again
@@ -114,12 +190,36 @@ async fn prepare(stream: std::io::Result<TcpStream>) -> std::io::Result<TcpStrea
     }
 }
 
+// === impl Store ===
+
+impl Store {
+    fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Memory => None,
+            Self::Redb(path) => Some(path.clone()),
+        }
+    }
+}
+
 impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
             Self::Redb(path) => write!(f, "redb:{}", path.display()),
         }
+    }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "expected an address and a port, such as 127.0.0.1:7400 or [::]:7400".to_owned())
+}
+
+fn parse_admin(text: &str) -> Result<Admin, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(Admin::Off),
+        Ok(address) => Ok(Admin::At(address)),
+        Err(_) => Err("expected an address and a port, such as 127.0.0.1:7401, or none".to_owned()),
     }
 }
 

@@ -1,0 +1,76 @@
+//! What the command says about its work, on standard error.
+
+use std::{io::IsTerminal as _, str::FromStr};
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+/// What is logged, and how it looks.
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    /// What is logged: a level (off, error, warn, info, debug, trace), or levels for parts of it, such as
+    /// `info,nimbus_bus=debug`.
+    #[arg(long, default_value = "info", value_name = "FILTER")]
+    log: Filter,
+
+    /// How logs look: lines for people, or JSON for programs; `auto` means people if standard error is a terminal.
+    #[arg(long, default_value = "auto", value_name = "FORMAT")]
+    log_format: Format,
+}
+
+/// What is logged, in a form that is known to be one.
+#[derive(Debug, Clone)]
+struct Filter(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Auto,
+    Human,
+    Json,
+}
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+// === impl LogArguments ===
+
+impl LogArguments {
+    /// Begins to log.
+    pub(crate) fn start(&self) {
+        let filter = EnvFilter::builder().parse_lossy(&self.log.0);
+        let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let human = match self.log_format {
+            Format::Auto => std::io::stderr().is_terminal(),
+            Format::Human => true,
+            Format::Json => false,
+        };
+        if human { logs.with_ansi(std::io::stderr().is_terminal()).init() } else { logs.json().init() }
+    }
+}
+
+// === impl Filter ===
+
+impl FromStr for Filter {
+    type Err = String;
+
+    /// A word alone is a level here. Elsewhere it could also be the name of a part, and a typing error would then turn off
+    /// everything else.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected a level (off, error, warn, info, debug, trace), or levels of parts, such as \
+                        info,nimbus_bus=debug";
+        let is_level = |word: &str| LEVELS.contains(&&*word.to_lowercase());
+        let bad = text
+            .split(',')
+            .map(str::trim)
+            .find(|part| !part.contains(['=', '[', ']']) && !is_level(part));
+        if let Some(bad) = bad {
+            return Err(format!("`{bad}` is no level: {expected}"));
+        }
+        match EnvFilter::builder().parse(text) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => Err(format!("{error}: {expected}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
