@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tonic::{Code, Streaming, transport::Channel};
 
 use crate::{
-    demo,
+    demo, http_client,
     server::{Server, binary, program},
     wait,
 };
@@ -249,6 +249,15 @@ async fn on_a_full_disk_writes_are_refused_and_reads_go_on() {
     assert!(accepted > 0);
     let again = publisher.apply(demo::apply(PUBLISHER, vec![demo::upsert(object(0))])).await;
     assert_eq!(again.unwrap_err().code(), Code::Unavailable);
+    for page in ["/livez", "/readyz"] {
+        let told = http_client::get(&server.admin, page).await;
+        assert_eq!(told.status, 503, "{page}: {told:?}");
+        assert!(told.body.starts_with("store: ") && told.body.contains(hint), "{page}: {told:?}");
+    }
+    let metrics = http_client::get(&server.admin, "/metrics").await;
+    for line in ["nimbus_bus_store_failed 1", "nimbus_bus_store_failures_total 1", "nimbus_bus_ready 0"] {
+        assert!(metrics.body.lines().any(|other| other == line), "{line} is not in {}", metrics.body);
+    }
     let last =
         v1::GetRequest { kind: "demo.v1.Blob".to_owned(), name: format!("o{}", accepted - 1), ..Default::default() };
     bus.get(last.clone()).await.unwrap();

@@ -86,6 +86,11 @@ impl Server {
         self.process.wait().unwrap()
     }
 
+    /// Waits for it to end by itself.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+
     /// Where it listens, as clients are told.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -121,7 +121,7 @@ impl Inner {
         }
     }
 
-    fn count_leases(&self) {
+    pub(crate) fn count_leases(&self) {
         self.metrics.set_leases(self.store.count_leases(Instant::now().into_std()));
     }
 }

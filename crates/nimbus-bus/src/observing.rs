@@ -25,6 +25,8 @@ impl Inner {
     /// Looks everything up. If somebody else is about it, that is good enough.
     pub(crate) fn observe(&self, now: Instant) {
         let Some(_turn) = self.observing.try_lock() else { return };
+        // This lets those end whose time is over.
+        self.count_leases();
         self.observe_store(now);
         self.observe_sessions(now);
         self.lag(now).tell(&self.metrics);

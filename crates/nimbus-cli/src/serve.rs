@@ -144,13 +144,10 @@ pub(crate) async fn run(given: &Arguments, program: clap::Command) -> Result<(),
     drop(state);
     let incoming = TcpListenerStream::new(listener).then(prepare);
 
+    // Whoever has read the first line may stop it at once, and well.
+    let stop = shutdown::signals().map_err(|error| format!("cannot wait for signals: {error}"))?;
     say(&lines);
     tracing::info!(%address, %epoch, %revision, objects, %store, assume_complete, "bus started");
-    let stop = async {
-        if let Err(error) = shutdown::requested().await {
-            tracing::error!(%error, "cannot wait for signals, stopping");
-        }
-    };
     let served = bus.serve(incoming, stop).await.map_err(|error| error.to_string());
     if let Some(telling) = telling {
         telling.abort();
@@ -231,11 +228,14 @@ fn parse_store(text: &str) -> Result<Store, String> {
     }
 }
 
-/// An error with all that caused it.
+/// An error with all that caused it, as far as it does not say so itself.
 fn described(error: &dyn Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text.push_str(&format!(": {why}"));
+        }
         cause = error.source();
     }
     text
