@@ -5,6 +5,7 @@ mod explanations;
 mod kept;
 mod model;
 mod order;
+mod sampling;
 mod scopes;
 mod speed;
 mod watching;
