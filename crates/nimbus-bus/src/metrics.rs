@@ -3,6 +3,7 @@
 mod disk;
 mod kinds;
 mod labels;
+mod reasons;
 
 use std::{future::Future, sync::atomic::AtomicU64};
 
@@ -133,22 +134,6 @@ fn group_sizes() -> Histogram {
 /// What a step can do.
 const EFFECTS: [&str; 6] = ["created", "updated", "unchanged", "deleted", "deleting", "absent"];
 
-/// Why a transaction can be refused.
-const REASONS: [&str; 12] = [
-    "absent",
-    "cycle",
-    "fenced",
-    "finalizers",
-    "foreign",
-    "generation",
-    "invalid",
-    "lease_lost",
-    "limit",
-    "precondition",
-    "store_failed",
-    "sync",
-];
-
 /// A count as gauges have it.
 pub(crate) fn count(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
@@ -176,7 +161,7 @@ impl Metrics {
         for effect in EFFECTS {
             drop(self.changes.get_or_create(&EffectLabel { effect }));
         }
-        for reason in REASONS {
+        for reason in reasons::ALL {
             drop(self.refused.get_or_create(&ReasonLabel { reason }));
         }
         for code in labels::FAILURES {
@@ -272,7 +257,7 @@ impl Metrics {
     /// A transaction was refused.
     pub(crate) fn refuse_transaction(&self, refused: &Refused) {
         self.transaction("refused");
-        self.refused.get_or_create(&ReasonLabel { reason: reason(refused) }).inc();
+        self.refused.get_or_create(&ReasonLabel { reason: reasons::of(refused) }).inc();
         match refused {
             Refused::Full { limit, .. } | Refused::Step { reason: Reason::TooLarge { limit, .. }, .. } => {
                 self.refuse(limit);
@@ -296,27 +281,5 @@ impl Metrics {
     pub(crate) fn observe_applied(&self, kind: Option<&Kind>, seconds: f64) {
         self.applied.observe(seconds);
         self.kinds.observe(kind, seconds);
-    }
-}
-
-/// Why a transaction was refused, in one word.
-fn reason(refused: &Refused) -> &'static str {
-    match refused {
-        Refused::Step { reason, .. } => match reason {
-            Reason::Precondition { .. } => "precondition",
-            Reason::Foreign(_) => "foreign",
-            Reason::StaleGeneration { .. } | Reason::SameGeneration(_) | Reason::ObservedAhead { .. } => "generation",
-            Reason::Deleting(_) | Reason::Unfinished(_) => "finalizers",
-            Reason::NoSuchObject => "absent",
-            Reason::Cycle(_) => "cycle",
-            Reason::TooLarge { .. } => "limit",
-            _ => "invalid",
-        },
-        Refused::Fenced { .. } => "fenced",
-        Refused::LeaseLost { .. } => "lease_lost",
-        Refused::Full { .. } => "limit",
-        Refused::NoSync(_) | Refused::NotCovered { .. } => "sync",
-        Refused::Lost(_) => "store_failed",
-        _ => "invalid",
     }
 }

@@ -32,7 +32,7 @@ fn a_sample_takes_as_long_as_the_last_agent_however_late_somebody_looks() {
     let third = land.at(10_000).put("x", 2, Audience::Everyone);
     assert_eq!(land.sample(&mut sampler), None);
     land.at(10_100).put("x", 3, Audience::Everyone);
-    ["a", "b"].map(|id| land.applied(id, third));
+    ["a", "b"].into_iter().for_each(|id| land.applied(id, third));
     assert_eq!(land.sample(&mut sampler), None, "what has changed again says nothing, rather than something wrong");
 }
 
