@@ -18,6 +18,7 @@ fn serve(arguments: &[&str]) -> Output {
         .arg("serve")
         .args(arguments)
         .env("NIMBUS_LOG", "off")
+        .env("NIMBUS_ADMIN", "none")
         .output()
         .unwrap()
 }
@@ -27,15 +28,15 @@ fn what_cannot_be_served_is_said_with_a_hint() {
     let taken = Server::start(&[]);
     let cases: [(&[&str], i32, &str); 10] = [
         (&["--listen", &taken.address], 1, "hint: is another bus running there?"),
-        (&["--listen", "nowhere"], 2, "invalid value 'nowhere' for '--listen <LISTEN>'"),
+        (&["--listen", "nowhere"], 2, "expected an address and a port, such as 127.0.0.1:7400 or [::]:7400"),
         (&["--store", "disk"], 2, "expected redb:PATH, such as redb:/var/lib/nimbus/store.redb, or memory"),
         (&["--listen", "127.0.0.1:0", "--store", "redb:/nowhere/at/all/x"], 1, "/nowhere/at/all"),
         (&["--listen", "127.0.0.1:0", "--store", "redb:/sys/nimbus.redb"], 1, "hint: may this user write there?"),
         (&["--listen", "127.0.0.1:0", "--store", "redb:/"], 1, "/ is not a collection: it is a directory"),
         (&["--bookmark-interval", "0"], 2, "expected seconds between 0.01 and 86400"),
-        (&["--listen", "127.0.0.1:0", "--max-object-bytes", "2000000"], 1, "so that an object fits into a frame"),
+        (&["--listen", "127.0.0.1:0", "--max-object-bytes", "2000000"], 2, "so that an object fits into a frame"),
         (&["--listen", "127.0.0.1:0", "--max-message-bytes", "10"], 1, "or no object can be published"),
-        (&["--max-frame-bytes", "7", "--listen", "127.0.0.1:0"], 1, "--max-frame-bytes: between 1024 and 1048576"),
+        (&["--max-frame-bytes", "7", "--listen", "127.0.0.1:0"], 2, "expected a number between 1024 and 1048576"),
     ];
     for (arguments, code, words) in cases {
         let output = serve(arguments);
@@ -48,7 +49,18 @@ fn what_cannot_be_served_is_said_with_a_hint() {
 #[tokio::test]
 async fn a_bus_that_is_told_to_stop_sends_its_subscribers_away_and_ends_well() {
     let mut process = Command::new(binary())
-        .args(["serve", "--store", "memory", "--listen", "127.0.0.1:0", "--assume-complete", "--drain", "2"])
+        .args([
+            "serve",
+            "--store",
+            "memory",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "none",
+            "--assume-complete",
+            "--drain",
+            "2",
+        ])
         .env("NIMBUS_LOG", "off")
         .stdout(Stdio::piped())
         .spawn()

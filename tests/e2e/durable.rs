@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tonic::{Code, Streaming, transport::Channel};
 
 use crate::{
-    demo,
+    demo, http_client,
     server::{Server, binary, program},
     wait,
 };
@@ -44,7 +44,7 @@ async fn frame(frames: &mut Streaming<v1::Frame>) -> Frame {
 /// What a bus says that cannot start.
 fn refused(file: &Path) -> String {
     let store = format!("redb:{}", file.display());
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    let arguments = ["serve", "--admin", "none", "--listen", "127.0.0.1:0", "--store", &store];
     let Output { status, stdout, stderr } =
         Command::new(binary()).args(arguments).env("NIMBUS_LOG", "off").output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
@@ -224,7 +224,9 @@ async fn on_a_full_disk_writes_are_refused_and_reads_go_on() {
     const OBJECT: usize = 200 << 10;
     let (_directory, file) = place();
     // A limit on the size of files fails as a full disk does, if the signal that comes with it is ignored.
-    let script = format!("trap '' XFSZ; ulimit -f {BLOCKS}; exec \"$0\" serve --listen 127.0.0.1:0 --store \"$1\"");
+    let script = format!(
+        "trap '' XFSZ; ulimit -f {BLOCKS}; exec \"$0\" serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 --store \"$1\""
+    );
     let store = format!("redb:{}", file.display());
     let server = Server::spawn(Command::new("sh").args(["-c", &script]).arg(binary()).arg(store));
     let (mut bus, mut publisher) = clients(&server).await;
@@ -247,6 +249,15 @@ async fn on_a_full_disk_writes_are_refused_and_reads_go_on() {
     assert!(accepted > 0);
     let again = publisher.apply(demo::apply(PUBLISHER, vec![demo::upsert(object(0))])).await;
     assert_eq!(again.unwrap_err().code(), Code::Unavailable);
+    for page in ["/livez", "/readyz"] {
+        let told = http_client::get(&server.admin, page).await;
+        assert_eq!(told.status, 503, "{page}: {told:?}");
+        assert!(told.body.starts_with("store: ") && told.body.contains(hint), "{page}: {told:?}");
+    }
+    let metrics = http_client::get(&server.admin, "/metrics").await;
+    for line in ["nimbus_bus_store_failed 1", "nimbus_bus_store_failures_total 1", "nimbus_bus_ready 0"] {
+        assert!(metrics.body.lines().any(|other| other == line), "{line} is not in {}", metrics.body);
+    }
     let last =
         v1::GetRequest { kind: "demo.v1.Blob".to_owned(), name: format!("o{}", accepted - 1), ..Default::default() };
     bus.get(last.clone()).await.unwrap();

@@ -52,7 +52,7 @@ class Server:
     """`nimbus serve` as a process, killed at the end."""
 
     def __init__(self, *flags):
-        command = [nimbus, "serve", "--store", "memory", "--listen", "127.0.0.1:0", *flags]
+        command = [nimbus, "serve", "--store", "memory", "--admin", "none", "--listen", "127.0.0.1:0", *flags]
         environment = {**os.environ, "NIMBUS_LOG": "warn"}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         line = self.process.stdout.readline()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+mod admin;
 mod agent_faults;
 mod bad_bytes;
 mod bad_input;
@@ -14,6 +15,7 @@ mod file_agent;
 mod foreign;
 mod grpcurl;
 mod honest;
+mod http_client;
 mod limits;
 mod local;
 mod many_sessions;
@@ -24,6 +26,7 @@ mod policies;
 mod python_agent;
 mod raw;
 mod server;
+mod serving;
 mod story;
 mod tutorial;
 mod wait;

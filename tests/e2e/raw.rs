@@ -49,6 +49,21 @@ pub(crate) async fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
+/// The same where the answer may come before all bytes are written.
+pub(crate) async fn talk_back(address: SocketAddr, bytes: Vec<u8>) -> Vec<u8> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    let writing = tokio::spawn(async move {
+        // Whoever has heard enough need not read the rest.
+        drop(writer.write_all(&bytes).await);
+        writer
+    });
+    let mut answer = Vec::new();
+    drop(wait::for_it("the bus to close a connection", reader.read_to_end(&mut answer)).await);
+    writing.abort();
+    answer
+}
+
 /// A message with gRPC's prefix, which may claim any length.
 pub(crate) fn message(claimed: u32, bytes: &[u8]) -> Bytes {
     [&[0][..], &claimed.to_be_bytes(), bytes].concat().into()

@@ -11,6 +11,8 @@ use std::{
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: String,
+    /// Where it tells health and metrics.
+    pub(crate) admin: String,
 }
 
 /// The command, as `cargo build` leaves it next to the tests.
@@ -39,7 +41,7 @@ impl Server {
     pub(crate) fn start_on(listen: &str, flags: &[&str]) -> Self {
         Self::spawn(
             Command::new(binary())
-                .args(["serve", "--store", "memory", "--listen", listen])
+                .args(["serve", "--store", "memory", "--admin", "127.0.0.1:0", "--listen", listen])
                 .args(flags),
         )
     }
@@ -49,7 +51,7 @@ impl Server {
         let store = format!("redb:{}", file.display());
         Self::spawn(
             Command::new(binary())
-                .args(["serve", "--listen", "127.0.0.1:0", "--store", &store])
+                .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &store])
                 .args(flags),
         )
     }
@@ -62,12 +64,13 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let stdout = process.stdout.take().expect("it is piped");
-        let read = BufReader::new(stdout).read_line(&mut line);
-        let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
-        let server = Self { process, address: address.clone().unwrap_or_default() };
-        assert!(read.is_ok() && address.is_some(), "the first line of output is {line:?}");
+        let mut lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        let mut server = Self { process, address: String::new(), admin: String::new() };
+        for (address, words) in [(&mut server.address, "listening on "), (&mut server.admin, "admin on ")] {
+            let line = lines.next().and_then(Result::ok).unwrap_or_default();
+            let said = line.strip_prefix(words);
+            *address = said.unwrap_or_else(|| panic!("{line:?} does not begin with {words:?}")).to_owned();
+        }
         server
     }
 
@@ -85,6 +88,11 @@ impl Server {
     /// Asks it to stop, and waits for it.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal("TERM");
+        self.process.wait().unwrap()
+    }
+
+    /// Waits for it to end by itself.
+    pub(crate) fn wait(mut self) -> ExitStatus {
         self.process.wait().unwrap()
     }
 

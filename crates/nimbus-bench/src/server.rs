@@ -40,7 +40,7 @@ impl Server {
     pub(crate) async fn start_at(listen: &str, flags: &[&str]) -> anyhow::Result<Self> {
         let path = Self::path()?;
         let mut process = Command::new(&path)
-            .args(["serve", "--store", "memory", "--listen", listen])
+            .args(["serve", "--store", "memory", "--admin", "none", "--listen", listen])
             .args(flags)
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())

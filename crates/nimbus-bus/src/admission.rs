@@ -66,6 +66,17 @@ impl Admission {
         Err(wait)
     }
 
+    /// How long a snapshot that is asked for now would have to wait.
+    pub(crate) fn wait(&self, now: Instant) -> Duration {
+        let ahead = self.busy_until.unwrap_or(now).saturating_duration_since(now);
+        ahead.saturating_sub(self.burst)
+    }
+
+    /// How many turns are promised.
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.len()
+    }
+
     fn forget_missed(&mut self, now: Instant) {
         if self.turns.len() >= self.max_turns {
             self.turns.retain(|_, turn| turn.until >= now);

@@ -15,6 +15,7 @@ mod progress;
 mod propagation;
 mod registry;
 mod report;
+mod sampling;
 mod shape;
 mod statuses;
 mod steps;
@@ -41,6 +42,7 @@ pub(crate) use self::{
     progress::Marks,
     registry::Fleet,
     report::Report,
+    view::Viewer,
 };
 use self::{exception::required_key, propagation::Survey, target::Target, wait::Wait, watch::Watch};
 use crate::{fault, inner::Inner};

@@ -13,6 +13,8 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
+use crate::metrics::Metrics;
+
 /// A connection that fails if its peer takes too long to say hello after it was accepted.
 ///
 /// HTTP/2 pings find peers that went away, but only once the connection has begun; before that, nothing else does.
@@ -21,7 +23,11 @@ pub(crate) struct Handshake<IO> {
     /// What is still missing of the greeting, and until when it must have come.
     missing: usize,
     deadline: Option<Pin<Box<Sleep>>>,
+    counted: Counted,
 }
+
+/// A connection, for as long as it is there.
+struct Counted(Metrics);
 
 /// What every HTTP/2 connection begins with: `PRI * HTTP/2.0` and so on. With it, pings begin.
 const PREFACE_BYTES: usize = 24;
@@ -29,8 +35,9 @@ const PREFACE_BYTES: usize = 24;
 // === impl Handshake ===
 
 impl<IO> Handshake<IO> {
-    pub(crate) fn new(io: IO, timeout: Duration) -> Self {
-        Self { io, missing: PREFACE_BYTES, deadline: Some(Box::pin(tokio::time::sleep(timeout))) }
+    pub(crate) fn new(io: IO, timeout: Duration, metrics: Metrics) -> Self {
+        let deadline = Some(Box::pin(tokio::time::sleep(timeout)));
+        Self { io, missing: PREFACE_BYTES, deadline, counted: Counted::new(metrics) }
     }
 }
 
@@ -48,6 +55,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Handshake<IO> {
             return poll;
         }
         ready!(deadline.as_mut().poll(cx));
+        this.counted.0.silent.inc();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not say hello after it connected")))
     }
 }
@@ -83,5 +91,21 @@ impl<IO: Connected> Connected for Handshake<IO> {
 
     fn connect_info(&self) -> Self::ConnectInfo {
         self.io.connect_info()
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    fn new(metrics: Metrics) -> Self {
+        metrics.accepted.inc();
+        metrics.connections.inc();
+        Self(metrics)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.dec();
     }
 }

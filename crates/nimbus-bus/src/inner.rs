@@ -12,12 +12,19 @@ use nimbus_store::{Collection, Fields, Lost, OpenError, Refused, Scope};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use prost::Message as _;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 use tonic_health::server::HealthReporter;
 
 use crate::{
-    admission::Admission, config::Config, convert::Converter, fleet::Fleet, lists::Lists, metrics::Metrics,
-    readiness::Readiness, schemas::Schemas, sessions::Sessions,
+    admission::Admission,
+    config::Config,
+    convert::Converter,
+    fleet::Fleet,
+    lists::Lists,
+    metrics::{DiskTimes, Metrics},
+    readiness::Readiness,
+    schemas::Schemas,
+    sessions::Sessions,
 };
 
 /// What all services of one bus share.
@@ -34,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) health: HealthReporter,
     pub(crate) readiness: Readiness,
     heard: DashMap<PublisherId, Heard>,
+    /// Who looks metrics up.
+    pub(crate) observing: Mutex<()>,
     /// How many kinds there were when somebody last looked.
     pub(crate) kinds: AtomicUsize,
 }
@@ -77,6 +86,7 @@ impl Inner {
             assume_complete: config.assume_complete,
             frame_bytes: limits.frame_bytes,
             group_bytes: limits.group_bytes,
+            watch: Arc::new(DiskTimes::new(metrics.clone())),
             last_token: if durable { 0 } else { config.seed >> TOKEN_SHIFT },
             ..nimbus_store::Config::new(config.epoch)
         };
@@ -101,6 +111,7 @@ impl Inner {
             readiness: Readiness::new(health.clone()),
             health,
             heard: DashMap::new(),
+            observing: Mutex::default(),
             kinds: AtomicUsize::new(kinds),
             config,
         })
@@ -139,6 +150,17 @@ impl Inner {
                 heard.kinds.insert(kind.clone());
             }
         }
+    }
+
+    /// How many publishers there are.
+    pub(crate) fn publishers(&self) -> usize {
+        self.heard.len()
+    }
+
+    /// Since the most silent publisher was heard.
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
+        let oldest = self.heard.iter().map(|entry| entry.at).min();
+        oldest.map_or(Duration::ZERO, |at| now.saturating_duration_since(at))
     }
 
     /// The publishers of the kinds in a scope, the most silent ones first.

@@ -108,15 +108,20 @@ impl Inner {
         Ok(tokens.iter().map(guard).collect())
     }
 
-    /// Counts the leases now and then.
-    pub(crate) async fn keep_counting_leases(&self) {
+    /// Counts the leases now and then, and looks whether the disk is still there: if it failed while nobody waited for a
+    /// write, nobody else notices.
+    pub(crate) async fn keep_counting(&self) {
+        let mut failed = false;
         loop {
             tokio::time::sleep(COUNT_INTERVAL).await;
             self.count_leases();
+            if self.store.failure().is_some() && !std::mem::replace(&mut failed, true) {
+                self.readiness.mark();
+            }
         }
     }
 
-    fn count_leases(&self) {
+    pub(crate) fn count_leases(&self) {
         self.metrics.set_leases(self.store.count_leases(Instant::now().into_std()));
     }
 }

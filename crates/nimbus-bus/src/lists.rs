@@ -47,6 +47,11 @@ impl Lists {
         })
     }
 
+    /// How many states are kept.
+    pub(crate) fn open(&self) -> usize {
+        self.kept.lock().len()
+    }
+
     /// Keeps a state for the next page.
     pub(crate) fn keep(&self, state: &Arc<State>) {
         let mut kept = self.kept.lock();

@@ -33,7 +33,7 @@ impl Publisher for Publishing {
         let txn = Txn { publisher, fence: request.fence, leases, steps };
         let result = if request.dry_run { self.0.plan(&txn) } else { self.0.submit(&txn).await };
         let committed = result.map_err(|refused| fault::refused(&refused, "ops"))?;
-        self.0.readiness.refresh(&self.0.store).await;
+        self.0.readiness.refresh(&self.0).await;
         Ok(Response::new(v1::ApplyResponse {
             epoch: self.0.store.state().epoch().0,
             revision: committed.revision.0,
@@ -51,7 +51,7 @@ impl Publisher for Publishing {
                 (None, _) => return Err(fault::bad("step", "one of begin, items or end must be set")),
                 (Some(sync_request::Step::Begin(begin)), None) => {
                     open = Some(self.begin(&identity, &begin).await?);
-                    self.0.readiness.refresh(&self.0.store).await;
+                    self.0.readiness.refresh(&self.0).await;
                 }
                 (Some(sync_request::Step::Begin(_)), Some(_)) => {
                     return Err(fault::bad("begin", "one begin for each stream, and it has been sent already"));
@@ -63,7 +63,7 @@ impl Publisher for Publishing {
                 }
                 (Some(sync_request::Step::End(_)), Some(sync)) => {
                     let (revision, summary) = sync.end().await.map_err(|refused| fault::refused(&refused, "end"))?;
-                    self.0.readiness.refresh(&self.0.store).await;
+                    self.0.readiness.refresh(&self.0).await;
                     return Ok(Response::new(v1::SyncResponse {
                         epoch: self.0.store.state().epoch().0,
                         revision: revision.0,

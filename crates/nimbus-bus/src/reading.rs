@@ -2,7 +2,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use nimbus_core::{Kind, ObjectKey};
+use nimbus_core::{Kind, ObjectKey, Revision};
 use nimbus_store::Record;
 use nimbus_wire::v1::{self, bus_server::Bus};
 use tokio::time::Instant;
@@ -109,10 +109,12 @@ impl Reading {
         let head = self.0.store.state().head();
         let (answer, news) = session.report(Report::parse(report, now)?, rescope, head, &self.0.fleet, now)?;
         let metrics = &self.0.metrics;
-        for (revision, histogram) in [(news.received, &metrics.received), (news.applied, &metrics.applied)] {
-            if let Some(published) = revision.and_then(|revision| self.0.fleet.published_at(revision)) {
-                histogram.observe((now - published).as_secs_f64());
-            }
+        let published = |revision: Option<Revision>| self.0.fleet.publication(revision?);
+        if let Some(published) = published(news.received) {
+            metrics.received.observe((now - published.at).as_secs_f64());
+        }
+        if let Some(published) = published(news.applied) {
+            metrics.observe_applied(published.kind.as_ref(), (now - published.at).as_secs_f64());
         }
         metrics.reports.inc();
         Ok(answer)

@@ -80,6 +80,11 @@ impl Schemas {
         self.inner.current.load().kind(kind).is_some()
     }
 
+    /// How many kinds were registered.
+    pub(crate) fn count(&self) -> usize {
+        self.inner.current.load().kinds().count()
+    }
+
     /// All registered kinds, in order.
     pub fn kinds(&self) -> Vec<String> {
         self.inner.current.load().kinds().map(ToOwned::to_owned).collect()

@@ -4,7 +4,10 @@ use std::{future::Future, path::Path, sync::Arc};
 
 use nimbus_store::{Collection, OpenError};
 use nimbus_wire::v1::{fleet_server::FleetServer, leases_server::LeasesServer, publisher_server::PublisherServer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::Instant,
+};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{
     Code, Status,
@@ -20,7 +23,7 @@ use tower::util::MapResponseLayer;
 
 use crate::{
     config::Config, fault, fleet::FleetService, handshake::Handshake, inner::Inner, leasing::Leasing, metrics::Metrics,
-    publishing::Publishing, reflection, schemas::Schemas, subscribe::BusService,
+    publishing::Publishing, readiness::Unready, reflection, schemas::Schemas, subscribe::BusService,
 };
 
 /// A bus. Cheap to clone; all clones are the same bus.
@@ -80,6 +83,19 @@ impl Bus {
         &self.inner.schemas
     }
 
+    /// What keeps it from being ready: it is shutting down, the disk has failed, or kinds are not complete. The health
+    /// service says `nimbus.ready` when there is nothing.
+    pub fn unready(&self) -> Vec<Unready> {
+        self.inner.unready()
+    }
+
+    /// Brings those metrics up to date that are looked up rather than counted: call it before they are read.
+    ///
+    /// Takes a millisecond or two for ten thousand agents.
+    pub fn observe(&self) {
+        self.inner.observe(Instant::now());
+    }
+
     /// Serves these connections until `shutdown`, then sends everybody away and waits for them to go, but not longer
     /// than the configuration says.
     ///
@@ -96,7 +112,7 @@ impl Bus {
         for service in SERVICES {
             inner.health.set_service_status(service, ServingStatus::Serving).await;
         }
-        inner.readiness.refresh(&inner.store).await;
+        inner.readiness.refresh(&inner).await;
         let (config, limits) = (&inner.config, &inner.config.limits);
         let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
         let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
@@ -106,7 +122,7 @@ impl Bus {
         let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         let counted = inner.clone();
         let server = Server::builder()
-            .layer(MapResponseLayer::new(move |response| oversize(&counted.metrics, response)))
+            .layer(MapResponseLayer::new(move |response| counted_error(&counted.metrics, response)))
             .http2_keepalive_interval(Some(config.keepalive))
             .http2_keepalive_timeout(Some(config.keepalive))
             .http2_max_header_list_size(MAX_HEADERS)
@@ -121,7 +137,8 @@ impl Bus {
             .add_service(reflection_alpha);
 
         let timeout = config.handshake_timeout;
-        let incoming = incoming.map(move |io| io.map(|io| Handshake::new(io, timeout)));
+        let metrics = inner.metrics.clone();
+        let incoming = incoming.map(move |io| io.map(|io| Handshake::new(io, timeout, metrics.clone())));
         let (stopping, mut stopped) = tokio::sync::watch::channel(false);
         let draining = async {
             shutdown.await;
@@ -130,6 +147,8 @@ impl Bus {
                 inner.health.set_service_status(service, ServingStatus::NotServing).await;
             }
             inner.sessions.drain(config.drain, "the bus is shutting down");
+            inner.readiness.mark();
+            inner.readiness.refresh(&inner).await;
             inner.fleet.activity.tell();
             stopping.send_replace(true);
         };
@@ -144,22 +163,29 @@ impl Bus {
         tokio::select! {
             served = server.serve_with_incoming_shutdown(incoming, draining) => served?,
             () = inner.fleet.keep() => {}
-            () = inner.readiness.keep(&inner.store) => {}
-            () = inner.keep_counting_leases() => {}
+            () = inner.readiness.keep(&inner) => {}
+            () = inner.keep_counting() => {}
+            () = inner.keep_sampling() => {}
             () = deadline => tracing::info!("drain deadline reached, closing what is left"),
         }
         Ok(())
     }
 }
 
-/// The transport says `OUT_OF_RANGE` of a message that is larger than we take. It is a limit like any other.
-fn oversize(metrics: &Metrics, response: http::Response<Body>) -> http::Response<Body> {
+/// Counts calls that failed. The transport says `OUT_OF_RANGE` of a message that is larger than we take; it is a limit like
+/// any other.
+fn counted_error(metrics: &Metrics, response: http::Response<Body>) -> http::Response<Body> {
     match Status::from_header_map(response.headers()) {
         Some(status) if status.code() == Code::OutOfRange => {
             metrics.refuse("message_bytes");
+            metrics.error(Code::ResourceExhausted);
             fault::full("message_bytes", status.message().to_owned()).into_http()
         }
-        _ => response,
+        Some(status) => {
+            metrics.error(status.code());
+            response
+        }
+        None => response,
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,7 +28,20 @@ pub(crate) struct Session {
     pub(crate) signal: Signal,
     /// Its place in the fleet; observers have none.
     place: OnceLock<Arc<Agent>>,
+    stage: AtomicU8,
     state: Mutex<State>,
+}
+
+/// How far the answer to a subscription has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// Frames flow.
+    Live,
+    /// Publishers are still refilling what the subscriber may hold.
+    Waiting,
+    /// It waits for its turn to be sent a snapshot.
+    Queued,
 }
 
 /// What others want of a session, and what it has said; its stream looks when the signal is raised.
@@ -81,7 +97,14 @@ const SENT: usize = 16;
 impl Session {
     /// A session that nobody knows of yet.
     pub(crate) fn new(id: u64, agent: Option<AgentId>, signal: Signal) -> Self {
-        Self { id, agent, signal, place: OnceLock::new(), state: Mutex::default() }
+        Self {
+            id,
+            agent,
+            signal,
+            place: OnceLock::new(),
+            stage: AtomicU8::new(Stage::Live as u8),
+            state: Mutex::default(),
+        }
     }
 
     /// The session begins. What was published up to `floor` may have reached the subscriber before.
@@ -98,6 +121,18 @@ impl Session {
     /// Its agent's place in the fleet; observers have none.
     pub(crate) fn place(&self) -> Option<&Arc<Agent>> {
         self.place.get()
+    }
+
+    /// Its stream says how far the answer has come.
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// How far the answer has come.
+    pub(crate) fn stage(&self) -> Stage {
+        let stage = self.stage.load(Ordering::Relaxed);
+        let is = |other: &Stage| *other as u8 == stage;
+        [Stage::Waiting, Stage::Queued].into_iter().find(is).unwrap_or(Stage::Live)
     }
 
     /// What others want of this session, one thing at a time.

@@ -20,7 +20,7 @@ use crate::{
     fault,
     fleet::{Fleet, Opening},
     metrics::Metrics,
-    session::Session,
+    session::{Session, Stage},
 };
 
 /// All live sessions.
@@ -124,6 +124,11 @@ impl Sessions {
     /// The session of that number.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Session>> {
         self.by_id.get(&id).map(|session| session.clone())
+    }
+
+    /// How far the answers to all of them have come.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = Stage> {
+        self.by_id.iter().map(|entry| entry.stage())
     }
 
     /// For how long everybody is sent away, if the bus is stopping.

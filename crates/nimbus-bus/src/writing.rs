@@ -7,9 +7,7 @@ use std::{
 };
 
 use nimbus_core::{Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{
-    Collection, Committed, Draft, Effect, Guard, Lost, Outcome, Reason, Refused, SyncId, SyncSummary, Txn,
-};
+use nimbus_store::{Collection, Committed, Draft, Effect, Guard, Lost, Outcome, Refused, SyncId, SyncSummary, Txn};
 use tokio::time::Instant;
 
 use crate::inner::Inner;
@@ -28,8 +26,8 @@ impl Inner {
     pub(crate) async fn submit(&self, txn: &Txn) -> Result<Committed, Refused> {
         let now = Instant::now();
         let ticket = self.attempt(txn, now, Collection::submit)?;
-        let committed = ticket.await.map_err(|lost| self.lost(lost))?;
-        self.note(&committed, now);
+        let committed = self.metrics.committing(ticket).await.map_err(|lost| self.lost(lost))?;
+        self.note(&committed, txn.steps.iter().map(|step| step.op.key().kind()), now);
         self.heard_of(txn);
         Ok(committed)
     }
@@ -90,6 +88,7 @@ impl Inner {
     fn lost(&self, lost: Lost) -> Refused {
         let refused = Refused::Lost(lost);
         self.count_refusal(&refused);
+        self.readiness.mark();
         refused
     }
 
@@ -100,28 +99,26 @@ impl Inner {
         }
     }
 
-    /// Takes note of when a transaction was published, if it changed anything.
-    fn note(&self, committed: &Committed, now: Instant) {
+    /// Takes note of what a transaction did to objects of these kinds, and of when it was published, if it changed
+    /// anything.
+    fn note<'a>(&self, committed: &Committed, kinds: impl Iterator<Item = &'a Kind>, now: Instant) {
+        self.metrics.count_changes(&committed.outcomes);
         let changed = |outcome: &Outcome| match outcome.effect {
             Effect::Created | Effect::Updated | Effect::Deleted => true,
             // It may have been marked before.
             Effect::Deleting => outcome.revision == committed.revision,
             _ => false,
         };
-        if committed.outcomes.iter().any(changed) {
-            self.fleet.published(committed.revision, now);
+        let changed = committed.outcomes.iter().zip(kinds).filter(|(outcome, _)| changed(outcome));
+        let mut kinds = changed.map(|(_, kind)| kind);
+        if let Some(first) = kinds.next() {
+            let kind = kinds.all(|kind| kind == first).then_some(first);
+            self.fleet.published(committed.revision, kind, now);
         }
     }
 
     fn count_refusal(&self, refused: &Refused) {
-        self.metrics.transaction("refused");
-        match refused {
-            Refused::Full { limit, .. } | Refused::Step { reason: Reason::TooLarge { limit, .. }, .. } => {
-                self.metrics.refuse(limit);
-            }
-            Refused::LeaseLost { .. } => drop(self.metrics.leases_lost.inc()),
-            _ => {}
-        }
+        self.metrics.refuse_transaction(refused);
     }
 }
 
@@ -136,10 +133,11 @@ impl OpenSync {
     pub async fn items(&mut self, drafts: Vec<Draft>) -> Result<Committed, Refused> {
         let (inner, now, id) = (&self.inner, Instant::now(), self.id());
         inner.tell_time(self.guarded, now);
+        let kinds: Vec<Kind> = drafts.iter().map(|draft| draft.key.kind().clone()).collect();
         let done = inner.store.submit_items(id, drafts);
         let committed = done.inspect_err(|refused| inner.count_refusal(refused))?;
-        let committed = committed.await.map_err(|lost| inner.lost(lost))?;
-        inner.note(&committed, now);
+        let committed = inner.metrics.committing(committed).await.map_err(|lost| inner.lost(lost))?;
+        inner.note(&committed, kinds.iter(), now);
         inner.hear(id.publisher(), iter::empty());
         Ok(committed)
     }
@@ -163,9 +161,9 @@ impl OpenSync {
         let done = self.inner.store.submit_end(self.id());
         let ended = done.inspect_err(|refused| self.inner.count_refusal(refused))?;
         self.id = None;
-        let (revision, summary) = ended.await.map_err(|lost| self.inner.lost(lost))?;
+        let (revision, summary) = self.inner.metrics.committing(ended).await.map_err(|lost| self.inner.lost(lost))?;
         if summary.deleted > 0 {
-            self.inner.fleet.published(revision, now);
+            self.inner.fleet.published(revision, None, now);
         }
         self.inner.metrics.sync("ended");
         self.inner.metrics.set_used("objects", self.inner.store.state().objects());

@@ -87,9 +87,20 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LIMIT: Duration = Duration::from_secs(30);
 const LIMIT_PER_AGENT: Duration = Duration::from_millis(60);
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+// === impl Arguments ===
+
+impl Arguments {
+    /// Whether this is only the bus of a demo.
+    pub(crate) fn is_bus(&self) -> bool {
+        self.as_bus
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments, verbose: u8) -> ExitCode {
     let result = match &arguments.store {
-        Some(store) if arguments.as_bus => bus::serve(arguments.listen, store).await.map(|()| ExitCode::SUCCESS),
+        Some(store) if arguments.as_bus => {
+            bus::serve(arguments.listen, store, verbose).await.map(|()| ExitCode::SUCCESS)
+        }
         _ => play(arguments).await,
     };
     result.unwrap_or_else(|message| {

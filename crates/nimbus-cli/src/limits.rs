@@ -6,14 +6,14 @@ use nimbus_store::MAX_OBJECT_BYTES;
 
 /// Defines one flag for each limit, and what it sets.
 macro_rules! limits {
-    ($($flag:ident: $type:ty, $help:literal => $($field:ident).+;)*) => {
+    ($($flag:ident: $type:ty $(, $parser:ident)?, $help:literal => $($field:ident).+;)*) => {
         /// What the bus accepts; beyond it, callers are told which limit it was, and nothing is lost.
         #[derive(Debug, Args)]
         #[command(next_help_heading = "Limits")]
         pub(crate) struct LimitArguments {
             $(
                 #[doc = $help]
-                #[arg(long, value_name = "N", default_value_t = Limits::default().$($field).+)]
+                #[arg(long, value_name = "N", default_value_t = Limits::default().$($field).+ $(, value_parser = $parser)?)]
                 $flag: $type,
             )*
         }
@@ -30,7 +30,7 @@ limits! {
     max_objects: usize, "Objects in all" => store.objects;
     max_bytes: u64, "Bytes of all encoded objects" => store.bytes;
     max_kinds: usize, "Kinds" => store.kinds;
-    max_object_bytes: usize, "Bytes of one encoded object" => store.object_bytes;
+    max_object_bytes: usize, parse_object_bytes, "Bytes of one encoded object" => store.object_bytes;
     max_labels: usize, "Labels of one object" => store.labels;
     max_refs: usize, "References of one object" => store.refs;
     max_finalizers: usize, "Finalizers of one object" => store.finalizers;
@@ -44,7 +44,7 @@ limits! {
     max_sessions: usize, "Subscriptions at the same time" => sessions;
     max_publishers: usize, "Publishers, by name" => publishers;
     max_message_bytes: usize, "Bytes of one request" => message_bytes;
-    max_frame_bytes: usize, "Bytes of one frame" => frame_bytes;
+    max_frame_bytes: usize, parse_frame_bytes, "Bytes of one frame" => frame_bytes;
     max_request_kinds: usize, "Kinds named in one request" => request_kinds;
     max_origins: usize, "Origins named in one resume" => origins;
     max_filter_terms: usize, "Terms of one filter" => filter_terms;
@@ -71,22 +71,43 @@ limits! {
 /// The largest frame that agents must be able to take.
 const MAX_FRAME_BYTES: usize = 1 << 20;
 
+/// Limits that do not fit together: the option that is wrong, and what is expected of it.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    pub(crate) option: &'static str,
+    pub(crate) expected: String,
+}
+
 // === impl LimitArguments ===
 
 impl LimitArguments {
     /// The limits, if they fit together.
-    pub(crate) fn into_limits(self) -> Result<Limits, String> {
+    ///
+    /// # Errors
+    /// If one of them makes another pointless.
+    pub(crate) fn to_limits(&self) -> Result<Limits, Misfit> {
         let mut limits = Limits::default();
         self.apply(&mut limits);
-        if limits.store.object_bytes > MAX_OBJECT_BYTES {
-            return Err(format!("--max-object-bytes: at most {MAX_OBJECT_BYTES}, so that an object fits into a frame"));
-        }
-        if !(1024..=MAX_FRAME_BYTES).contains(&limits.frame_bytes) {
-            return Err(format!("--max-frame-bytes: between 1024 and {MAX_FRAME_BYTES}"));
-        }
         if limits.message_bytes < limits.store.object_bytes {
-            return Err("--max-message-bytes: at least --max-object-bytes, or no object can be published".to_owned());
+            let least = limits.store.object_bytes;
+            let expected = format!("expected at least {least}, as max-object-bytes is, or no object can be published");
+            return Err(Misfit { option: "max-message-bytes", expected });
         }
         Ok(limits)
+    }
+}
+
+fn parse_object_bytes(text: &str) -> Result<usize, String> {
+    parse_between(text, 1, MAX_OBJECT_BYTES, ", so that an object fits into a frame")
+}
+
+fn parse_frame_bytes(text: &str) -> Result<usize, String> {
+    parse_between(text, 1024, MAX_FRAME_BYTES, "")
+}
+
+fn parse_between(text: &str, least: usize, most: usize, why: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        _ => Err(format!("expected a number between {least} and {most}{why}")),
     }
 }

@@ -1,15 +1,18 @@
 //! The `nimbus` command.
 
+mod admin;
 mod age;
 mod agent_table;
 mod client;
 mod command;
+mod configuration;
 mod dashboard;
 mod demo;
 mod description;
 mod document;
 mod editor;
 mod failure;
+mod file;
 mod following;
 mod goal;
 mod input;
@@ -18,12 +21,15 @@ mod interrupt;
 mod kinds;
 mod limits;
 mod listing;
+mod logging;
 mod manifest;
 mod naming;
 mod new;
 mod object_table;
+mod options;
 mod output;
 mod problems;
+mod process;
 mod progress;
 mod propagation_report;
 mod reading;
@@ -34,10 +40,9 @@ mod serve;
 mod shutdown;
 mod waiting;
 
-use std::{io::IsTerminal as _, process::ExitCode};
+use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     command::{
@@ -62,6 +67,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a bus.
+    #[command(mut_args = options::from_environment)]
     Serve(Box<serve::Arguments>),
     /// See it work: a bus, a controller and agents on this machine, and a story that is told while it happens.
     Demo(demo::Arguments),
@@ -87,21 +93,28 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { command, verbose } = Arguments::parse();
-    start_logging(&command, verbose);
+    match &command {
+        // A bus says what happens to it, and is told how much in its own way.
+        Command::Serve(_) => {}
+        // It has a story to tell, in which everybody's notes would get lost.
+        Command::Demo(demo) if !demo.is_bus() => logging::start("error", verbose),
+        Command::Demo(_) => {}
+        _ => logging::start("warn", verbose),
+    }
     // Whoever serves or writes ends by itself, and says how far it has come; everything else just stops.
     let ended = match command {
         Command::Serve(_) | Command::Demo(_) | Command::Apply(_) | Command::Edit(_) | Command::Delete(_) => {
-            run(command).await
+            run(command, verbose).await
         }
-        _ => interrupt::or(run(command)).await,
+        _ => interrupt::or(run(command, verbose)).await,
     };
     ended.unwrap_or_else(|failure| failure.report())
 }
 
-async fn run(command: Command) -> Result<ExitCode, Failure> {
+async fn run(command: Command, verbose: u8) -> Result<ExitCode, Failure> {
     let done = match command {
-        Command::Serve(arguments) => serve::run(*arguments).await.map_err(Failure::from),
-        Command::Demo(arguments) => return Ok(demo::run(arguments).await),
+        Command::Serve(arguments) => serve::run(&arguments, Arguments::command(), verbose).await.map_err(Failure::from),
+        Command::Demo(arguments) => return Ok(demo::run(arguments, verbose).await),
         Command::Get(arguments) => get::run(&arguments).await,
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
@@ -121,22 +134,4 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Completion(arguments) => completion::run::<Arguments>(&arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
-}
-
-/// A bus says what happens to it; a client only what went wrong; the demo has a story to tell, in which everybody's notes
-/// would get lost. `NIMBUS_LOG` and `-v` say how much. People read lines, and programs that keep what a bus says read JSON.
-fn start_logging(command: &Command, verbose: u8) {
-    let serves = matches!(command, Command::Serve(_));
-    let otherwise = match command {
-        Command::Serve(_) => "info",
-        Command::Demo(_) => "error",
-        _ => "warn",
-    };
-    let filter = match verbose {
-        0 => EnvFilter::try_from_env("NIMBUS_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise)),
-        1 => EnvFilter::new("debug"),
-        _ => EnvFilter::new("trace"),
-    };
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if serves && !std::io::stderr().is_terminal() { logs.json().init() } else { logs.init() }
 }

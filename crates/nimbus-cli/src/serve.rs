@@ -1,56 +1,91 @@
 //! `nimbus serve`: a bus on a socket.
 
-use std::{error::Error, fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{env, error::Error, fmt, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use clap::Args;
+use clap::{ArgAction, Args, builder::BoolishValueParser};
 use nimbus_bus::{Bus, Config, Metrics};
 use nimbus_core::Epoch;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
 
-use crate::{limits::LimitArguments, shutdown};
+use crate::{
+    admin::{self, Pages},
+    configuration::Configuration,
+    limits::LimitArguments,
+    logging::LogArguments,
+    process, shutdown,
+};
 
 /// Run a bus.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// A file with options: their names without the dashes, in TOML. Flags and the environment go before it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print the options that are in force, and where each comes from, as a file for --config, and do nothing else.
+    #[arg(long)]
+    print_config: bool,
+
     /// Where to listen. Port 0 takes any free one; the first line of output says which.
-    #[arg(long, env = "NIMBUS_LISTEN", default_value = "127.0.0.1:7400")]
+    #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS", value_parser = parse_address)]
     listen: SocketAddr,
+
+    /// Where health and metrics are told, in plain HTTP: /livez, /readyz, /metrics. Port 0 takes any free one, which the
+    /// second line of output says; `none` switches it off.
+    #[arg(long, default_value = "127.0.0.1:7401", value_name = "ADDRESS|none", value_parser = parse_admin)]
+    admin: Admin,
 
     /// Where objects are kept: `redb:PATH` in a file, so that a restart goes on where it was; `memory` forgets them when
     /// it stops, and publishers refill it.
-    #[arg(long, env = "NIMBUS_STORE", default_value = "redb:nimbus.redb", value_name = "redb:PATH|memory", value_parser = parse_store)]
+    #[arg(long, default_value = "redb:nimbus.redb", value_name = "redb:PATH|memory", value_parser = parse_store)]
     store: Store,
 
     /// Treat every kind as complete, whether a publisher has synced it or not.
     ///
     /// For trying things out. After a restart, agents remove what has not been published again yet.
-    #[arg(long, env = "NIMBUS_ASSUME_COMPLETE")]
+    #[arg(
+        long, default_value = "false", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+        action = ArgAction::Set, value_name = "BOOL", value_parser = BoolishValueParser::new(),
+    )]
     assume_complete: bool,
 
     /// Seconds between bookmarks, which tell an idle subscriber that it has everything.
-    #[arg(long, env = "NIMBUS_BOOKMARK_INTERVAL", default_value_t = 15.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 15.0, value_name = "SECONDS", value_parser = parse_seconds)]
     bookmark_interval: f64,
 
     /// Seconds over which subscribers are sent away when the bus stops.
-    #[arg(long, env = "NIMBUS_DRAIN", default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
     drain: f64,
 
     /// Seconds after which an agent without a session is lost.
-    #[arg(long, env = "NIMBUS_LOST_AFTER", default_value_t = 30.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS", value_parser = parse_seconds)]
     lost_after: f64,
 
     /// Seconds after which an agent without a session is forgotten.
-    #[arg(long, env = "NIMBUS_FORGET_AFTER", default_value_t = 86_400.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 86_400.0, value_name = "SECONDS", value_parser = parse_seconds)]
     forget_after: f64,
+
+    #[command(flatten)]
+    log: LogArguments,
 
     #[command(flatten)]
     limits: LimitArguments,
 }
 
 /// Long enough to be cheap, short enough not to be noticed.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// As the subcommand is called.
+const NAME: &str = "serve";
+
+/// Where health and metrics are told.
+#[derive(Debug, Clone, Copy)]
+enum Admin {
+    Off,
+    At(SocketAddr),
+}
 
 #[derive(Debug, Clone)]
 enum Store {
@@ -58,44 +93,102 @@ enum Store {
     Redb(PathBuf),
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Result<(), String> {
-    let Arguments { listen, store, assume_complete, limits, .. } = arguments;
-    let (bookmark_interval, drain) = (arguments.bookmark_interval, arguments.drain);
-    let (lost_after, forget_after) = (arguments.lost_after, arguments.forget_after);
+/// Runs a bus, as the command line of this `program` says; `given` is what it says without a file.
+pub(crate) async fn run(given: &Arguments, program: clap::Command, verbose: u8) -> Result<(), String> {
+    let configuration = Configuration::read(program, NAME, env::args_os(), given.config.as_ref())?;
+    let arguments: Arguments = configuration.arguments()?;
+    let config = arguments.config(|option| configuration.name(option))?;
+    if arguments.print_config {
+        say(&configuration.to_toml());
+        return Ok(());
+    }
+    arguments.log.start(verbose);
+    serve(arguments, config).await
+}
+
+/// Runs a bus on a socket, until it is told to stop.
+pub(crate) async fn serve(arguments: Arguments, config: Config) -> Result<(), String> {
+    let Arguments { listen, admin, store, assume_complete, .. } = arguments;
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error} (hint: is another bus running there?)"))?;
     let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
-
-    let config = Config {
-        assume_complete,
-        bookmark_interval: Duration::from_secs_f64(bookmark_interval),
-        drain: Duration::from_secs_f64(drain),
-        lost_after: Duration::from_secs_f64(lost_after),
-        forget_after: Duration::from_secs_f64(forget_after),
-        limits: limits.into_limits()?,
-        ..Config::new(Epoch(rand::random()), rand::random())
+    let mut lines = format!("listening on {address}\n");
+    let mut registry = Registry::default();
+    let metrics = Metrics::new(&mut registry);
+    process::register(&mut registry, store.path());
+    let pages = Arc::new(Pages::new(registry));
+    let telling = match admin {
+        Admin::Off => None,
+        Admin::At(at) => {
+            let listener = TcpListener::bind(at).await.map_err(|error| {
+                let hint = "--admin takes another address, port 0 any free one, and none does without";
+                format!("cannot listen on {at} for health and metrics: {error} (hint: {hint})")
+            })?;
+            let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
+            lines.push_str(&format!("admin on {address}\n"));
+            // Reading a large file takes a while, in which whoever asks is told so.
+            Some(tokio::spawn(admin::serve(listener, pages.clone())))
+        }
     };
-    let metrics = Metrics::new(&mut Registry::default());
-    let bus = match &store {
-        Store::Memory => Bus::new(config, metrics),
-        Store::Redb(path) => Bus::open(path, config, metrics).map_err(|error| described(&error))?,
-    };
+    let bus = open(&store, config, metrics).await?;
+    pages.set(bus.clone());
     let state = bus.store().state();
     let (epoch, revision, objects) = (state.epoch(), state.head(), state.objects());
     drop(state);
     let incoming = TcpListenerStream::new(listener).then(prepare);
-    // Before anybody is told where it listens: whoever knows may stop it.
+    // Whoever has read the first line may stop it at once, and well.
     let stop = shutdown::signals().map_err(|error| format!("cannot wait for signals: {error}"))?;
-
-    #[allow(clippy::print_stdout, reason = "scripts read the address from the first line")]
-    {
-        println!("listening on {address}");
-    }
+    say(&lines);
     tracing::info!(%address, %epoch, %revision, objects, %store, assume_complete, "bus started");
-    bus.serve(incoming, stop).await.map_err(|error| error.to_string())?;
+    let served = bus.serve(incoming, stop).await.map_err(|error| error.to_string());
+    if let Some(telling) = telling {
+        telling.abort();
+        // It ends because it was told to.
+        let _ = telling.await;
+    }
+    served?;
     tracing::info!("bus stopped");
     Ok(())
+}
+
+// === impl Arguments ===
+
+impl Arguments {
+    /// What a bus is told. `name` is how to speak of an option.
+    pub(crate) fn config(&self, name: impl Fn(&str) -> String) -> Result<Config, String> {
+        let seconds = Duration::from_secs_f64;
+        let limits = self.limits.to_limits();
+        Ok(Config {
+            assume_complete: self.assume_complete,
+            bookmark_interval: seconds(self.bookmark_interval),
+            drain: seconds(self.drain),
+            lost_after: seconds(self.lost_after),
+            forget_after: seconds(self.forget_after),
+            limits: limits.map_err(|misfit| format!("{}: {}", name(misfit.option), misfit.expected))?,
+            ..Config::new(Epoch(rand::random()), rand::random())
+        })
+    }
+
+    /// What it logs, and how.
+    pub(crate) fn log(&self) -> &LogArguments {
+        &self.log
+    }
+}
+
+/// Opening a file takes time in proportion to it, and must not hold up anybody else.
+async fn open(store: &Store, config: Config, metrics: Metrics) -> Result<Bus, String> {
+    let Store::Redb(path) = store.clone() else { return Ok(Bus::new(config, metrics)) };
+    let opened = tokio::task::spawn_blocking(move || Bus::open(&path, config, metrics)).await;
+    let opened = opened.map_err(|error| format!("opening the store failed: {error}"))?;
+    opened.map_err(|error| described(&error))
+}
+
+/// Writes to standard output, all at once: who started the bus reads the first line, and may not wait for more.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whether anybody reads it is their business.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Small frames must not wait for others. If nothing can be accepted, such as for want of file descriptors, trying again
@@ -111,12 +204,36 @@ async fn prepare(stream: std::io::Result<TcpStream>) -> std::io::Result<TcpStrea
     }
 }
 
+// === impl Store ===
+
+impl Store {
+    fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Memory => None,
+            Self::Redb(path) => Some(path.clone()),
+        }
+    }
+}
+
 impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
             Self::Redb(path) => write!(f, "redb:{}", path.display()),
         }
+    }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "expected an address and a port, such as 127.0.0.1:7400 or [::]:7400".to_owned())
+}
+
+fn parse_admin(text: &str) -> Result<Admin, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(Admin::Off),
+        Ok(address) => Ok(Admin::At(address)),
+        Err(_) => Err("expected an address and a port, such as 127.0.0.1:7401, or none".to_owned()),
     }
 }
 
@@ -128,11 +245,14 @@ fn parse_store(text: &str) -> Result<Store, String> {
     }
 }
 
-/// An error with all that caused it.
+/// An error with all that caused it, as far as it does not say so itself.
 fn described(error: &dyn Error) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text.push_str(&format!(": {why}"));
+        }
         cause = error.source();
     }
     text

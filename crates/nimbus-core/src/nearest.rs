@@ -7,6 +7,12 @@ const MAX_LEN: usize = 128;
 const MAX_CANDIDATES: usize = 2_000;
 
 /// The candidate most like `wanted`: one that differs only in its package or case, or else by few letters.
+///
+/// ```
+/// let options = ["max-objects", "max-bytes", "listen"];
+/// assert_eq!(nimbus_core::nearest("max_object", options.into_iter()), Some("max-objects".to_owned()));
+/// assert_eq!(nimbus_core::nearest("colour", options.into_iter()), None);
+/// ```
 pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     if wanted.len() > MAX_LEN {
         return None;

@@ -12,6 +12,7 @@ use parking_lot::MutexGuard;
 use crate::{
     core::Core,
     cursor::Cursor,
+    disk_watch::{DiskWatch, NoDiskWatch},
     durable::{self, Committer, Lost, OpenError},
     feed::Feeds,
     filter::{Fields, NoFields},
@@ -42,6 +43,8 @@ pub struct Config {
     /// Large groups that are being sent may hold on to this much in all; beyond it, readers that have stalled in the
     /// oldest ones begin again.
     pub group_bytes: usize,
+    /// Watches how the disk does, where there is one.
+    pub watch: Arc<dyn DiskWatch>,
     /// Tokens of leases are above this. A history without a memory of those before it gives another number each time, so
     /// that no token of an earlier one is good again.
     pub last_token: u64,
@@ -76,6 +79,7 @@ impl Config {
             assume_complete: false,
             frame_bytes: 256 << 10,
             group_bytes: 512 << 20,
+            watch: Arc::new(NoDiskWatch),
             last_token: 0,
         }
     }

@@ -7,6 +7,7 @@ mod difference;
 mod mark;
 mod piece;
 mod reading;
+mod traffic;
 
 use std::{ops::Range, sync::Arc};
 
@@ -16,7 +17,7 @@ use self::{
     difference::difference,
     reading::{Reading, View},
 };
-pub use self::{mark::Mark, piece::Piece};
+pub use self::{mark::Mark, piece::Piece, traffic::Traffic};
 use crate::{
     collection::Collection,
     feed::Sight,
@@ -44,6 +45,9 @@ pub struct Cursor {
     /// A snapshot that has begun and not ended.
     snapshot: Option<Snapshot>,
     sending: Option<Sending>,
+    /// Changes of its feed up to where it is, if that is known.
+    changes: Option<u64>,
+    traffic: Traffic,
 }
 
 #[derive(Debug)]
@@ -62,6 +66,8 @@ struct Sending {
     last: Revision,
     /// What the reader holds after it.
     mark: Mark,
+    /// Changes of the feed up to there.
+    changes: u64,
     settled: bool,
     /// It leads to another scope.
     switches: bool,
@@ -83,6 +89,8 @@ impl Cursor {
             held: Some(Digest::ZERO),
             snapshot: None,
             sending: None,
+            changes: None,
+            traffic: Traffic::default(),
         }
     }
 
@@ -101,12 +109,12 @@ impl Cursor {
             return false;
         }
         if view.last > revision {
-            (self.at, self.seen, self.held) = (revision, revision, root);
+            (self.at, self.seen, self.held, self.changes) = (revision, revision, root, None);
             return true;
         }
         let agrees = root.is_none_or(|root| root == view.mark.digest);
         if agrees {
-            self.arrive(view.last, view.mark);
+            self.arrive(view.last, view.mark, view.changes);
         }
         agrees
     }
@@ -116,7 +124,7 @@ impl Cursor {
         let view = self.view();
         let equal = view.mark.digest == root;
         if equal {
-            self.arrive(view.last, view.mark);
+            self.arrive(view.last, view.mark, view.changes);
         }
         equal
     }
@@ -188,6 +196,11 @@ impl Cursor {
         self.seen.max(self.at)
     }
 
+    /// What the reader was sent since this was last asked, and what it was spared.
+    pub fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
+    }
+
     /// The last change that was read; below [`Cursor::position`] where what came after it is not for this reader.
     pub fn last_read(&self) -> Revision {
         self.at
@@ -226,15 +239,16 @@ impl Cursor {
 
     fn finish(&mut self) {
         let sending = self.sending.take().expect("a group is under way");
-        self.arrive(sending.last, sending.mark);
+        self.arrive(sending.last, sending.mark, sending.changes);
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.passed = true;
             snapshot.end = sending.settled.then_some(sending.mark);
         }
     }
 
-    fn arrive(&mut self, last: Revision, mark: Mark) {
+    fn arrive(&mut self, last: Revision, mark: Mark, changes: u64) {
         (self.at, self.seen, self.held) = (last, mark.revision, Some(mark.digest));
+        self.changes = Some(changes);
     }
 
     /// Breaks off the group under way. If the reader could not tell where it began, or if it led to another scope,
@@ -276,7 +290,7 @@ impl Cursor {
     }
 
     fn open_snapshot(&mut self, offer: Option<&Buckets>) -> Piece {
-        (self.at, self.seen, self.held) = (Revision::ZERO, Revision::ZERO, None);
+        (self.at, self.seen, self.held, self.changes) = (Revision::ZERO, Revision::ZERO, None, None);
         self.snapshot = Some(Snapshot { passed: false, end: None });
         let view = self.view();
         let buckets = view.differing(offer);
@@ -310,9 +324,17 @@ impl Cursor {
                 vec![(joined, 0..frames)]
             }
         };
+        self.count(contents.iter().map(|contents| contents.len() as u64).sum(), view);
         self.send_runs(runs, view, settled);
         let total = |count: fn(&Group) -> usize| groups.iter().map(|group| count(group) as u64).sum();
         (total(Group::objects), total(Group::bytes))
+    }
+
+    /// Takes note of what is sent on the way to a view, and of what is not because something later is.
+    fn count(&mut self, events: u64, view: &View) {
+        self.traffic.events += events;
+        let changes = self.changes.map_or(events, |before| view.changes.saturating_sub(before));
+        self.traffic.coalesced += changes.saturating_sub(events);
     }
 
     fn send_runs(&mut self, mut runs: Vec<(Arc<Group>, Range<usize>)>, view: &View, settled: bool) {
@@ -324,7 +346,7 @@ impl Cursor {
         if runs.len() == 1 && self.snapshot.is_none() && last >= view.state.horizon {
             mark.revision = last;
         }
-        self.sending = Some(Sending { runs, last, mark, settled, switches: false });
+        self.sending = Some(Sending { runs, last, mark, changes: view.changes, settled, switches: false });
         let sending = self.sending.as_ref().expect("just set");
         if sending.runs.is_empty() {
             self.finish();
@@ -342,12 +364,17 @@ impl Cursor {
             return Piece::ScopeChanged(hash);
         }
         let group = Arc::new(difference(self.at, &old, &new, &self.reading, self.store.feeds().frame_bytes()));
-        let frames = group.contents().map_or(0, |contents| contents.removal_frames().end);
+        let contents = group.contents();
+        let frames = contents.as_ref().map_or(0, |contents| contents.removal_frames().end);
+        // Of another scope: what there was before says nothing about it.
+        self.changes = None;
+        self.count(contents.map_or(0, |contents| contents.len() as u64), &new);
         let settled = new.state.is_settled(&self.reading.scope, &self.origins);
         // Also a switch that changes nothing is completed, so that the reader has a position in the new scope.
         let runs = if frames == 0 { Vec::new() } else { vec![(group, 0..frames)] };
         self.store.feeds().admit(runs.iter().map(|(group, _)| group));
-        self.sending = Some(Sending { runs, last: new.last, mark: new.mark, settled, switches: true });
+        let changes = new.changes;
+        self.sending = Some(Sending { runs, last: new.last, mark: new.mark, changes, settled, switches: true });
         Piece::ScopeChanged(hash)
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Sight {
     pub(crate) root: Digest,
     pub(crate) objects: usize,
     pub(crate) bytes: u64,
+    /// Changes that its lanes have seen, to be compared with those of another time.
+    pub(crate) changes: u64,
     /// Changes before this are not known.
     pub(crate) floor: Revision,
 }
@@ -172,8 +174,16 @@ impl Feed {
                 std::iter::once(Address::Everyone).chain(selected).collect()
             }
         };
-        let mut sight =
-            Sight { version, lanes: Vec::new(), last, root: Digest::ZERO, objects: 0, bytes: 0, floor: Revision::ZERO };
+        let mut sight = Sight {
+            version,
+            lanes: Vec::new(),
+            last,
+            root: Digest::ZERO,
+            objects: 0,
+            bytes: 0,
+            changes: 0,
+            floor: Revision::ZERO,
+        };
         let mut look_at = |kind: &Kind| {
             let Some(view) = state.view(kind, self.key.filter.as_ref()) else { return };
             sight.floor = sight.floor.max(view.floor());
@@ -182,6 +192,7 @@ impl Feed {
                 sight.root.toggle(lane.root());
                 sight.objects += lane.len();
                 sight.bytes += lane.bytes();
+                sight.changes += lane.changes();
                 sight.lanes.push(Arc::downgrade(lane));
             }
         };
@@ -223,6 +234,14 @@ impl Feeds {
 
     pub(crate) fn frame_bytes(&self) -> usize {
         self.frame_bytes
+    }
+
+    /// How many feeds somebody reads, and the bytes of large groups that are being sent.
+    pub(crate) fn usage(&self) -> (usize, usize) {
+        let feeds = self.feeds.lock().values().filter(|feed| feed.strong_count() > 0).count();
+        let large: Vec<_> = self.large.lock().iter().filter_map(Weak::upgrade).collect();
+        let bytes = large.iter().filter(|group| !group.is_revoked()).map(|group| group.bytes()).sum();
+        (feeds, bytes)
     }
 
     /// The feed of that key, shared with all who read it.

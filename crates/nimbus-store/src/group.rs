@@ -214,6 +214,11 @@ impl Contents {
         !moved_out && !ends_before_referrer
     }
 
+    /// Changes that are sent.
+    pub(crate) fn len(&self) -> usize {
+        self.puts.len() + self.removals.len()
+    }
+
     /// Frames with puts.
     pub(crate) fn put_frames(&self) -> Range<usize> {
         0..self.put_frames

@@ -1,6 +1,6 @@
 //! A lane: the objects of one view that go to one address, in the order of their revisions.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use imbl::OrdMap;
 use nimbus_core::{AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid};
@@ -31,8 +31,14 @@ pub struct Lane {
     /// Kept once the lane is large; a small one is summed up when somebody asks.
     buckets: Option<Arc<Buckets>>,
     bytes: u64,
+    /// Objects that were put and ended here so far; says how much a reader was spared that reads only what is left.
+    changes: ChangeCount,
     last: Revision,
 }
+
+/// A count that is no part of what there is: two collections with the same contents may have another one.
+#[derive(Clone, Copy, Default)]
+struct ChangeCount(u64);
 
 /// Below this, summing up costs less than the 4 KiB that the buckets would take in each of many small lanes.
 const KEEP_BUCKETS_FROM: usize = 512;
@@ -53,6 +59,7 @@ impl Lane {
             root: Digest::ZERO,
             buckets: None,
             bytes: 0,
+            changes: ChangeCount::default(),
             last: Revision::ZERO,
         }
     }
@@ -84,6 +91,7 @@ impl Lane {
     /// Adds a tombstone.
     pub(crate) fn inter(&mut self, grave: Arc<Grave>) {
         self.last = self.last.max(grave.slot.revision);
+        self.changes.0 += 1;
         self.buried.insert(grave.key.clone(), grave.slot);
         self.graves.insert(grave.slot, grave);
     }
@@ -184,6 +192,11 @@ impl Lane {
         self.bytes
     }
 
+    /// Objects that were put and ended here so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.0
+    }
+
     /// The revision of the last change.
     pub fn last(&self) -> Revision {
         self.last
@@ -192,6 +205,7 @@ impl Lane {
     fn put(&mut self, record: &Arc<Record>) {
         self.last = self.last.max(record.revision());
         self.bytes += record.size() as u64;
+        self.changes.0 += 1;
         self.toggle(record);
         self.live.insert(record.slot(), record.clone());
         if self.buckets.is_none() && self.live.len() >= KEEP_BUCKETS_FROM {
@@ -222,5 +236,13 @@ impl Lane {
         let mut buckets = Buckets::default();
         self.live.values().for_each(|record| buckets.toggle(record.leaf(self.observers)));
         buckets
+    }
+}
+
+// === impl ChangeCount ===
+
+impl fmt::Debug for ChangeCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
     }
 }

@@ -104,6 +104,8 @@ pub struct Leases {
     /// The same, in the order in which they end.
     ends: BTreeSet<(Instant, Arc<str>)>,
     unsaved: Vec<Saved>,
+    /// How many have ended without being given back.
+    expired: u64,
 }
 
 #[derive(Debug)]
@@ -125,7 +127,7 @@ const MAX_TTL: Duration = Duration::from_secs(60 * 60);
 impl Leases {
     /// No leases; at most `max` can be held, and tokens are above `last`.
     pub fn new(max: usize, last: u64) -> Self {
-        Self { max, last, now: None, held: BTreeMap::new(), ends: BTreeSet::new(), unsaved: Vec::new() }
+        Self { max, last, now: None, held: BTreeMap::new(), ends: BTreeSet::new(), unsaved: Vec::new(), expired: 0 }
     }
 
     /// Takes back what a process before this one had saved. What was held counts as held for as long as it lasts without
@@ -159,6 +161,7 @@ impl Leases {
             && *ends <= now
         {
             let name = name.clone();
+            self.expired += 1;
             self.end(&name);
         }
         now
@@ -236,6 +239,11 @@ impl Leases {
     pub fn count(&mut self, now: Instant) -> usize {
         self.pass(now);
         self.held.len()
+    }
+
+    /// How many have ended without being given back.
+    pub fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// Who holds the lease with this token, if it is still good.

@@ -11,6 +11,7 @@ mod changes;
 mod collection;
 mod core;
 mod cursor;
+mod disk_watch;
 mod durable;
 mod feed;
 mod filter;
@@ -34,12 +35,14 @@ mod syncing;
 mod ticket;
 mod txn;
 mod unsaved;
+mod usage;
 mod view;
 mod writer;
 
 pub use changes::{Changed, Listener};
 pub use collection::{Collection, Config};
-pub use cursor::{Cursor, Mark, Piece};
+pub use cursor::{Cursor, Mark, Piece, Traffic};
+pub use disk_watch::{DiskWatch, NoDiskWatch};
 pub use durable::{Lost, OpenError};
 pub use filter::{Fields, Filter, NoFields};
 pub use interest::Signal;
@@ -54,4 +57,5 @@ pub use ticket::Ticket;
 pub use txn::{
     Committed, Draft, Effect, FinalizersDraft, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn,
 };
+pub use usage::Usage;
 pub use view::View;

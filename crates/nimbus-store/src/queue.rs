@@ -61,14 +61,21 @@ impl Queue {
         if let Some(lost) = &self.failed {
             return Err(Refused::Lost(Lost::clone(lost)));
         }
-        let batches = || self.gathering.iter().chain(&self.writing);
-        if batches().map(|batch| batch.tickets).sum::<usize>() >= limits.unsettled {
+        let (unsettled, bytes) = self.unsettled();
+        if unsettled >= limits.unsettled {
             return Err(Refused::Full { limit: "unsettled", max: limits.unsettled });
         }
-        if batches().map(|batch| batch.bytes).sum::<usize>() + self.changes.bytes >= limits.unsettled_bytes {
+        if bytes >= limits.unsettled_bytes {
             return Err(Refused::Full { limit: "unsettled_bytes", max: limits.unsettled_bytes });
         }
         Ok(())
+    }
+
+    /// How many writes wait for the disk, and their bytes.
+    pub(crate) fn unsettled(&self) -> (usize, usize) {
+        let batches = || self.gathering.iter().chain(&self.writing);
+        let bytes = batches().map(|batch| batch.bytes).sum::<usize>() + self.changes.bytes;
+        (batches().map(|batch| batch.tickets).sum(), bytes)
     }
 
     /// Adds a write, whose changes are here already.
@@ -103,14 +110,14 @@ impl Queue {
         self.writing.is_none()
     }
 
-    /// Begins to write all that has gathered.
-    pub(crate) fn begin(&mut self) -> Option<(State, Changes)> {
+    /// Begins to write all that has gathered, which is so many writes.
+    pub(crate) fn begin(&mut self) -> Option<(State, Changes, usize)> {
         let mut batch = self.gathering.take()?;
         let changes = mem::take(&mut self.changes);
         batch.bytes = changes.bytes;
-        let state = batch.state.clone();
+        let (state, writes) = (batch.state.clone(), batch.tickets);
         self.writing = Some(batch);
-        Some((state, changes))
+        Some((state, changes, writes))
     }
 
     /// Ends what was begun.

@@ -216,6 +216,11 @@ impl KindState {
         }
     }
 
+    /// Publishers that announced a sync of this kind, and have not finished one.
+    pub fn unsynced(&self) -> impl Iterator<Item = &PublisherId> {
+        self.publishers.iter().filter(|(_, synced)| !**synced).map(|(publisher, _)| publisher)
+    }
+
     /// Publishers that announced a sync of this kind.
     pub fn publishers(&self) -> impl Iterator<Item = &PublisherId> {
         self.publishers.keys()

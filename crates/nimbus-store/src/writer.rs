@@ -92,6 +92,21 @@ impl Writer {
         self.queue.as_ref()?.failure()
     }
 
+    /// How many ends it remembers.
+    pub(crate) fn tombstones(&self) -> usize {
+        self.burials.len()
+    }
+
+    /// How many filters nobody is subscribed with.
+    pub(crate) fn idle_filters(&self) -> usize {
+        self.idle_filters.len()
+    }
+
+    /// How many objects their views have.
+    pub(crate) fn idle_objects(&self) -> usize {
+        self.idle_objects
+    }
+
     /// What it remembers of ends.
     #[cfg(test)]
     pub(crate) fn memory(&self) -> String {

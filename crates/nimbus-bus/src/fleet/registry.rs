@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use nimbus_core::{AgentId, Revision};
+use nimbus_core::{AgentId, Kind, Revision};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::time::{Duration, Instant};
 use tonic::Status;
@@ -24,7 +24,7 @@ use crate::{
         order::{Changes, Order},
         shape::Shapes,
         statuses::StatusLimits,
-        times::PublishTimes,
+        times::{PublishTimes, Published},
     },
     metrics::Metrics,
 };
@@ -202,15 +202,25 @@ impl Fleet {
         }
     }
 
-    /// A transaction was published.
-    pub(crate) fn published(&self, revision: Revision, now: Instant) {
-        self.times.lock().record(revision, now);
+    /// A transaction was published, whose changes are of this kind, or of several.
+    pub(crate) fn published(&self, revision: Revision, kind: Option<&Kind>, now: Instant) {
+        self.times.lock().record(revision, kind.cloned(), now);
         self.activity.tell();
     }
 
     /// When a transaction was published, if that is still known.
     pub(crate) fn published_at(&self, revision: Revision) -> Option<Instant> {
-        self.times.lock().get(revision)
+        self.times.lock().get(revision).map(|published| published.at)
+    }
+
+    /// The same, and of which kind its changes are, if all are of one.
+    pub(crate) fn publication(&self, revision: Revision) -> Option<Published> {
+        self.times.lock().get(revision).cloned()
+    }
+
+    /// The newest transaction whose time is known.
+    pub(crate) fn newest_published(&self) -> Option<Revision> {
+        self.times.lock().newest()
     }
 
     /// How many agents are connected, away and lost.

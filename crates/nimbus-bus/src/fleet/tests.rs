@@ -5,6 +5,7 @@ mod explanations;
 mod kept;
 mod model;
 mod order;
+mod sampling;
 mod scopes;
 mod speed;
 mod watching;
@@ -98,7 +99,7 @@ impl Land {
     pub(super) fn commit(&mut self, steps: Vec<Step>) -> u64 {
         let publisher = PublisherId::new("p").unwrap();
         let committed = self.store.commit(&Txn { publisher, fence: 0, leases: Vec::new(), steps }).unwrap();
-        self.fleet.published(committed.revision, self.now);
+        self.fleet.published(committed.revision, None, self.now);
         committed.revision.0
     }
 

@@ -107,7 +107,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// Since the first change that the agent has not applied.
-    fn lag(&self, agent: &Agent, shape: &Shape, applied: Revision, last_relevant: Revision) -> u64 {
+    pub(crate) fn lag(&self, agent: &Agent, shape: &Shape, applied: Revision, last_relevant: Revision) -> u64 {
         if applied >= last_relevant {
             return 0;
         }

@@ -9,7 +9,13 @@ use nimbus_wire::v1::{self, Mode, frame::Frame};
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::{fault, fleet::Opening, identity::Identity, inner::Inner, session::Session};
+use crate::{
+    fault,
+    fleet::Opening,
+    identity::Identity,
+    inner::Inner,
+    session::{Session, Stage},
+};
 
 /// A subscription that has been checked, and what it is answered with.
 pub(crate) struct Answer {
@@ -138,7 +144,7 @@ impl Answer {
         if offer.holds && !self.cursor.is_settled(&offer.origins) {
             let why = self.missing(&offer.origins);
             self.welcome(Mode::Waiting, &why, asked);
-            self.phase = Phase::Waiting(Box::new(offer));
+            self.enter(Phase::Waiting(Box::new(offer)));
             return Ok(None);
         }
         if let Some(root) = offer.root.filter(|_| offer.holds)
@@ -152,7 +158,7 @@ impl Answer {
             Ok(()) => self.snapshot(&offer, asked),
             Err(wait) if wait <= WAIT_INLINE => {
                 self.welcome(Mode::Waiting, "waiting for its turn", asked);
-                self.phase = Phase::Queued(Box::new(offer), Instant::now() + wait);
+                self.enter(Phase::Queued(Box::new(offer), Instant::now() + wait));
             }
             Err(wait) => {
                 self.inner.metrics.refuse("snapshot_rate");
@@ -164,6 +170,7 @@ impl Answer {
 
     /// Compares what the subscriber holds with what there is now, and sends what differs.
     fn compare(&mut self, offer: Box<Offer>) -> Option<Instant> {
+        self.enter(Phase::Live);
         if let Some(root) = offer.root.filter(|_| offer.holds)
             && self.cursor.is_equal(root)
         {
@@ -178,15 +185,29 @@ impl Answer {
             }
             Err(wait) => {
                 let at = Instant::now() + wait;
-                self.phase = Phase::Queued(offer, at);
+                self.enter(Phase::Queued(offer, at));
                 Some(at)
             }
         }
     }
 
+    /// The answer has come so far.
+    fn enter(&mut self, phase: Phase) {
+        self.session.set_stage(match &phase {
+            Phase::Waiting(_) => Stage::Waiting,
+            Phase::Queued(..) => Stage::Queued,
+            Phase::Live => Stage::Live,
+        });
+        self.phase = phase;
+    }
+
     fn ask_for_turn(&mut self, offer: &Offer) -> Result<(), Duration> {
         let (_, bytes) = self.cursor.estimate(offer.buckets.as_ref());
-        self.inner.admission.lock().ask(offer.agent.as_ref(), bytes, Instant::now())
+        let turn = self.inner.admission.lock().ask(offer.agent.as_ref(), bytes, Instant::now());
+        if turn.is_ok() {
+            self.inner.metrics.snapshot_bytes.inc_by(bytes);
+        }
+        turn
     }
 
     fn snapshot(&mut self, offer: &Offer, asked: &[String]) {
@@ -282,6 +303,7 @@ impl Answer {
         let notice = |notice| Frame::Notice(v1::Notice { notice: Some(notice) });
         let frame = match piece {
             Piece::Frame(bytes) => {
+                self.inner.metrics.sent_batches.inc();
                 self.frames.push_back(bytes);
                 return;
             }

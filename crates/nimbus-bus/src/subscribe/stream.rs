@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::Frame as HttpFrame;
+use nimbus_store::Traffic;
 use nimbus_wire::v1::{self, frame::Frame};
 use tokio::time::{Duration, Instant, Sleep};
 use tonic::Status;
@@ -78,12 +79,25 @@ impl FrameStream {
                 && let Some(piece) = self.answer.cursor.next()
             {
                 self.answer.push(piece);
+                self.count();
                 self.answer.session.sent(self.answer.cursor.last_read());
                 continue;
             }
             if self.poll_timer(cx, wake_at).is_pending() {
                 return Poll::Pending;
             }
+        }
+    }
+
+    /// Counts what the subscriber is sent, and what it is spared.
+    fn count(&mut self) {
+        let Traffic { events, coalesced } = self.answer.cursor.take_traffic();
+        let metrics = &self.answer.inner.metrics;
+        if events > 0 {
+            metrics.sent_events.inc_by(events);
+        }
+        if coalesced > 0 {
+            metrics.coalesced.inc_by(coalesced);
         }
     }
 
@@ -160,6 +174,7 @@ impl http_body::Body for FrameStream {
             }
             Poll::Ready(Err(status)) => {
                 self.ended = true;
+                self.answer.inner.metrics.error(status.code());
                 let mut trailers = http::HeaderMap::new();
                 Poll::Ready(Some(status.add_header(&mut trailers).map(|()| HttpFrame::trailers(trailers))))
             }

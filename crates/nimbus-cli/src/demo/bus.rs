@@ -97,14 +97,16 @@ impl BusProcess {
 }
 
 /// What the process does: `nimbus serve`, for as long as the demo lives.
-pub(crate) async fn serve(listen: SocketAddr, store: &Path) -> Result<(), String> {
+pub(crate) async fn serve(listen: SocketAddr, store: &Path, verbose: u8) -> Result<(), String> {
     std::thread::spawn(|| {
         // The demo never writes anything; when it is gone, however it ended, this is over.
         drop(std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()));
         std::process::exit(0);
     });
     let (listen, store) = (listen.to_string(), format!("redb:{}", store.display()));
-    let flags = ["nimbus", "--listen", &listen, "--store", &store, "--drain", DRAIN];
+    let flags = ["nimbus", "--listen", &listen, "--admin", "none", "--store", &store, "--drain", DRAIN];
     let Serve { arguments } = Serve::try_parse_from(flags).map_err(|error| error.to_string())?;
-    serve::run(arguments).await
+    let config = arguments.config(|option| format!("--{option}"))?;
+    arguments.log().start(verbose);
+    serve::serve(arguments, config).await
 }

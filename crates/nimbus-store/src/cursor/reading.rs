@@ -32,6 +32,8 @@ pub(crate) struct View {
     pub(crate) sights: Vec<Arc<Sight>>,
     pub(crate) mark: Mark,
     pub(crate) last: Revision,
+    /// Changes of it that there ever were.
+    pub(crate) changes: u64,
 }
 
 /// While others look at newer states of a shared feed, a reader looks again this often before it looks on its own.
@@ -56,7 +58,8 @@ impl Reading {
             digest: sights.iter().map(|sight| sight.root).collect(),
         };
         let last = sights.iter().map(|sight| sight.last).max().unwrap_or_default();
-        View { state, sights, mark, last }
+        let changes = sights.iter().map(|sight| sight.changes).sum();
+        View { state, sights, mark, last, changes }
     }
 
     fn look(&mut self, store: &Collection) -> (Arc<State>, Vec<Arc<Sight>>) {

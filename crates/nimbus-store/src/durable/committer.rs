@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     core::Core,
+    disk_watch::DiskWatch,
     durable::{error::Lost, file::StoreFile, flaw::Flaw, lock::Lock},
 };
 
@@ -19,11 +20,11 @@ pub(crate) struct Committer {
 }
 
 /// Writes whatever has gathered, until nothing more will come or the disk fails.
-fn run(core: &Core, path: &Path, file: &mut StoreFile, lock: &Lock) {
+fn run(core: &Core, path: &Path, file: &mut StoreFile, lock: &Lock, watch: &dyn DiskWatch) {
     let mut writer = core.lock();
     loop {
         let Some(queue) = &mut writer.queue else { return };
-        let Some((state, changes)) = queue.begin() else {
+        let Some((state, changes, writes)) = queue.begin() else {
             if queue.closed {
                 return;
             }
@@ -31,7 +32,9 @@ fn run(core: &Core, path: &Path, file: &mut StoreFile, lock: &Lock) {
             continue;
         };
         drop(writer);
+        watch.begins(writes, changes.bytes);
         let written = Flaw::catch(|| file.write(&state, &changes));
+        watch.ends(written.is_ok());
         if written.is_ok() {
             lock.note(state.epoch, file.commit());
         }
@@ -49,10 +52,16 @@ fn run(core: &Core, path: &Path, file: &mut StoreFile, lock: &Lock) {
 // === impl Committer ===
 
 impl Committer {
-    pub(crate) fn start(path: &Path, core: Arc<Core>, mut file: StoreFile, lock: Lock) -> io::Result<Self> {
+    pub(crate) fn start(
+        path: &Path,
+        core: Arc<Core>,
+        mut file: StoreFile,
+        lock: Lock,
+        watch: Arc<dyn DiskWatch>,
+    ) -> io::Result<Self> {
         let (shared, path) = (core.clone(), path.to_owned());
         let work = move || {
-            run(&shared, &path, &mut file, &lock);
+            run(&shared, &path, &mut file, &lock, &*watch);
             // redb writes when it closes, and panics if it does not like what it finds. All that was acknowledged is
             // there already.
             let _ = Flaw::catch(|| {

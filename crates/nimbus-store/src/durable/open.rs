@@ -36,7 +36,8 @@ pub(crate) fn open(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc
     state.durable = true;
     writer.queue = Some(Queue::default());
     let core = Arc::new(Core::new(state, writer));
-    let committer = Committer::start(path, core.clone(), file, lock).map_err(|error| failed(error.into()))?;
+    let committer =
+        Committer::start(path, core.clone(), file, lock, config.watch).map_err(|error| failed(error.into()))?;
     Ok((core, committer))
 }
 

@@ -72,7 +72,8 @@ impl Program {
     pub(crate) fn spawn(&self) -> anyhow::Result<Daemon> {
         let store = format!("redb:{}", self.directory.join("nimbus.redb").display());
         let mut process = Command::new(&self.nimbus)
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", &store, "--bookmark-interval", BOOKMARK_SECONDS])
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "none", "--store", &store])
+            .args(["--bookmark-interval", BOOKMARK_SECONDS])
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

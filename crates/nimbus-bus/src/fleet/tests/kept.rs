@@ -240,16 +240,17 @@ fn publish_times_are_found_in_whatever_order_they_came() {
     let at = |ms| start + Duration::from_millis(ms);
     let mut times = PublishTimes::default();
     for revision in [1, 2, 4, 3, 7] {
-        times.record(Revision(revision), at(revision));
+        times.record(Revision(revision), None, at(revision));
     }
-    times.record(Revision(4), at(99));
+    times.record(Revision(4), None, at(99));
     assert_eq!(
-        [3, 4, 5, 7].map(|revision| times.get(Revision(revision))),
+        [3, 4, 5, 7].map(|revision| times.get(Revision(revision)).map(|published| published.at)),
         [Some(at(3)), Some(at(4)), None, Some(at(7))]
     );
-    (8..20_000).for_each(|revision| times.record(Revision(revision), at(revision)));
+    (8..20_000).for_each(|revision| times.record(Revision(revision), None, at(revision)));
     assert_eq!(times.get(Revision(7)), None);
-    assert_eq!(times.get(Revision(19_999)), Some(at(19_999)));
+    assert_eq!(times.get(Revision(19_999)).map(|published| published.at), Some(at(19_999)));
+    assert_eq!(times.newest(), Some(Revision(19_999)));
 }
 
 #[test]
