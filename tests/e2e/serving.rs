@@ -98,7 +98,7 @@ fn every_flag_is_an_option_of_the_file_and_of_the_environment() {
                 .or_else(|| line.split_once(", --").map(|(_, flag)| flag))
         })
         .filter_map(|flag| flag.split([' ', '[']).next())
-        .filter(|flag| !["help", "config", "print-config"].contains(flag))
+        .filter(|flag| !["help", "config", "print-config", "verbose..."].contains(flag))
         .collect();
     let (_, config, _) = serve("", &[], &["--print-config"]);
     let options: BTreeSet<&str> = printed(&config).into_iter().map(|(name, _)| name).collect();

@@ -188,13 +188,16 @@ async fn after_the_story_the_demo_goes_on_and_what_it_tells_people_to_type_works
     assert!(edit.contains("6 of 6 agents have applied it"), "{edit}");
     let folder = Path::new(grpcurl::command().get_program()).parent().unwrap().to_owned();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    let commands: Vec<_> = demo.said.iter().filter_map(|line| line.trim().strip_prefix("$ grpcurl ")).collect();
-    assert!(commands.len() >= 6, "{commands:?}");
+    let commands: Vec<_> = demo.said.iter().filter_map(|line| line.trim().strip_prefix("$ ")).collect();
+    let count = |what: &str| commands.iter().filter(|command| command.contains(what)).count();
+    assert!(count("grpcurl ") >= 6 && count("nimbus ") >= 8, "{commands:?}");
+    let goes_on = |command: &str| ["Subscribe", "watch networkpolicy", "top"].iter().any(|end| command.ends_with(end));
     let mut answers = String::new();
-    for command in commands.into_iter().filter(|command| !command.ends_with("Subscribe")) {
+    for command in commands.into_iter().filter(|command| !goes_on(command)) {
         let output = Command::new("sh")
-            .args(["-c", &format!("grpcurl {command}")])
+            .args(["-c", command])
             .env("PATH", &path)
+            .env("NIMBUS_SERVER", &address)
             .output()
             .unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
@@ -207,6 +210,9 @@ async fn after_the_story_the_demo_goes_on_and_what_it_tells_people_to_type_works
         "VERDICT_APPLIED",
         "south-1",
         "RESULT_CREATED",
+        "demo.v1.ZoneRules       ",
+        "100%: 2 of 2 agents have applied it",
+        "at south-1: applied",
     ] {
         assert!(answers.contains(words), "{words:?} is not in:\n{answers}");
     }

@@ -23,7 +23,7 @@ pub(crate) struct Walkthrough {
     project: PathBuf,
     bus: Option<Server>,
     programs: Vec<(String, Program)>,
-    _turn: Turn,
+    _turn: Option<Turn>,
 }
 
 /// A program that goes on. It ends with this value.
@@ -46,7 +46,12 @@ impl Walkthrough {
         let turn = Turn::wait();
         fs::create_dir_all(project).unwrap();
         outside::pin(project);
-        Self { project: project.to_owned(), bus: None, programs: Vec::new(), _turn: turn }
+        Self { _turn: Some(turn), ..Self::without_building(project) }
+    }
+
+    /// Begins in that folder with a document in which nothing is built.
+    pub(crate) fn without_building(folder: &Path) -> Self {
+        Self { project: folder.to_owned(), bus: None, programs: Vec::new(), _turn: None }
     }
 
     /// Does everything that the document says.
@@ -97,7 +102,11 @@ impl Walkthrough {
         };
         let mut serve = Command::new(server::binary());
         let arguments = command.split_whitespace().skip(1);
-        serve.args(arguments).env("NIMBUS_LISTEN", listen).current_dir(&self.project);
+        serve
+            .args(arguments)
+            .env("NIMBUS_LISTEN", listen)
+            .env("NIMBUS_ADMIN", "127.0.0.1:0")
+            .current_dir(&self.project);
         self.bus = Some(Server::spawn(&mut serve));
     }
 

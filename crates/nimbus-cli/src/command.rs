@@ -13,6 +13,7 @@ pub(crate) mod kinds;
 pub(crate) mod list;
 pub(crate) mod new;
 pub(crate) mod propagation;
+pub(crate) mod register;
 pub(crate) mod top;
 pub(crate) mod version;
 pub(crate) mod wait;

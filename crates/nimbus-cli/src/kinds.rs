@@ -64,7 +64,7 @@ impl Kinds {
         let failure = Failure::invalid(format!("kind {text:?} is not known to the bus"));
         match self.nearest(text) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
-            None if self.0.is_empty() => failure.hint("it knows none yet: publish something, or register a kind"),
+            None if self.0.is_empty() => failure.hint("it knows none yet: `nimbus register FILE.proto` makes some"),
             None => failure.hint("`nimbus kinds` lists them"),
         }
     }

@@ -47,7 +47,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::{
     command::{
         agents, apply, completion, delete, describe, diff, edit, explain, get, kinds as kinds_command, list,
-        new as new_command, propagation, top, version, wait, watch,
+        new as new_command, propagation, register, top, version, wait, watch,
     },
     failure::{EXIT_CODES, Failure},
 };
@@ -74,6 +74,7 @@ enum Command {
     Get(get::Arguments),
     List(list::Arguments),
     Kinds(kinds_command::Arguments),
+    Register(register::Arguments),
     Apply(apply::Arguments),
     Diff(diff::Arguments),
     Edit(edit::Arguments),
@@ -102,12 +103,12 @@ async fn main() -> ExitCode {
         _ => logging::start("warn", verbose),
     }
     // Whoever serves or writes ends by itself, and says how far it has come; everything else just stops.
-    let ended = match command {
-        Command::Serve(_) | Command::Demo(_) | Command::Apply(_) | Command::Edit(_) | Command::Delete(_) => {
-            run(command, verbose).await
-        }
-        _ => interrupt::or(run(command, verbose)).await,
-    };
+    let ends_itself = matches!(
+        command,
+        Command::Serve(_) | Command::Demo(_) | Command::Apply(_) | Command::Edit(_) | Command::Delete(_)
+    );
+    let running = Box::pin(run(command, verbose));
+    let ended = if ends_itself { running.await } else { interrupt::or(running).await };
     ended.unwrap_or_else(|failure| failure.report())
 }
 
@@ -118,6 +119,7 @@ async fn run(command: Command, verbose: u8) -> Result<ExitCode, Failure> {
         Command::Get(arguments) => get::run(&arguments).await,
         Command::List(arguments) => list::run(&arguments).await,
         Command::Kinds(arguments) => kinds_command::run(&arguments).await,
+        Command::Register(arguments) => register::run(&arguments).await,
         Command::Apply(arguments) => apply::run(&arguments).await,
         Command::Diff(arguments) => diff::run(&arguments).await,
         Command::Edit(arguments) => edit::run(&arguments).await,

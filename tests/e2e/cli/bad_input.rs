@@ -19,7 +19,10 @@ fn no_bus_is_said_by_every_command() {
     let file = folder.path().join("a.yaml");
     fs::write(&file, "kind: demo.v1.NetworkPolicy\nname: web\nspec: {}\n").unwrap();
     let file = file.to_str().unwrap();
-    let commands: [&[&str]; 18] = [
+    let proto = folder.path().join("a.proto");
+    fs::write(&proto, "syntax = \"proto3\";\nmessage A {}\n").unwrap();
+    let proto = proto.to_str().unwrap();
+    let commands: [&[&str]; 19] = [
         &["apply", "-f", file],
         &["diff", "-f", file],
         &["edit", "policy", "web"],
@@ -28,6 +31,7 @@ fn no_bus_is_said_by_every_command() {
         &["get", "policy", "web"],
         &["list", "--all-kinds"],
         &["kinds"],
+        &["register", proto],
         &["delete", "policy", "web"],
         &["version", "-o", "json"],
         &["agents"],

@@ -8,7 +8,7 @@ use crate::{cli::World, demo, server::Server};
 async fn kinds_are_shown_with_whom_they_wait_for() {
     let mut world = World::on(Server::start(&[])).await;
     let none = world.run(&["kinds"]);
-    let err = "nimbus: no kinds yet (hint: publish something, or register a kind)\n";
+    let err = "nimbus: no kinds yet (hint: `nimbus register FILE.proto` makes some)\n";
     assert_eq!((none.code, &*none.out, &*none.err), (0, "", err));
 
     world.register(&["demo/v1/account.proto", "other/v1/network_policy.proto"]).await;

@@ -80,7 +80,9 @@ async fn without_a_schema_the_whole_spec_is_secret() {
 async fn a_bus_neither_logs_what_is_in_a_spec_nor_answers_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let mut serve = nimbus(&["serve", "--store", "memory", "--listen", "127.0.0.1:0", "--assume-complete", "-vv"]);
+    let flags = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--assume-complete", "-vv"];
+    let mut serve = nimbus(&["serve", "--store", "memory"]);
+    serve.args(flags);
     let server = Server::spawn(serve.stderr(File::create(&log).unwrap()));
     let mut world = World::on(server).await;
     world.register(&["demo/v1/account.proto"]).await;

@@ -93,7 +93,17 @@ async fn a_wait_goes_on_after_a_restart_of_the_bus() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("redb:{}", folder.path().join("store").display());
     let serve = |listen: &str| {
-        Server::spawn(Command::new(binary()).args(["serve", "--listen", listen, "--store", &store, "--drain", "0.1"]))
+        Server::spawn(Command::new(binary()).args([
+            "serve",
+            "--listen",
+            listen,
+            "--admin",
+            "127.0.0.1:0",
+            "--store",
+            &store,
+            "--drain",
+            "0.1",
+        ]))
     };
     let mut world = World::on(serve("127.0.0.1:0")).await;
     world.publish(vec![demo::policy("web", "a", 1)]).await;

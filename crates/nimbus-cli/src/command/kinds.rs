@@ -36,7 +36,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let empty = items.len() == 0;
     items.finish(&mut printer)?;
     if empty {
-        printer.note("no kinds yet (hint: publish something, or register a kind)")?;
+        printer.note("no kinds yet (hint: `nimbus register FILE.proto` makes some)")?;
     }
     Ok(())
 }

@@ -54,6 +54,6 @@ fn a_bus_without_kinds_says_so() {
     let failure = kinds(&[]).resolve("zone").unwrap_err();
     assert_eq!(
         failure.to_string(),
-        "kind \"zone\" is not known to the bus (hint: it knows none yet: publish something, or register a kind)"
+        "kind \"zone\" is not known to the bus (hint: it knows none yet: `nimbus register FILE.proto` makes some)"
     );
 }
