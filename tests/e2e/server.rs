@@ -48,10 +48,15 @@ impl Server {
 
     /// Starts a bus that keeps its objects in a file.
     pub(crate) fn start_in(file: &Path, flags: &[&str]) -> Self {
+        Self::start_in_on("127.0.0.1:0", file, flags)
+    }
+
+    /// Starts a bus that keeps its objects in a file, there.
+    pub(crate) fn start_in_on(listen: &str, file: &Path, flags: &[&str]) -> Self {
         let store = format!("redb:{}", file.display());
         Self::spawn(
             Command::new(binary())
-                .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &store])
+                .args(["serve", "--listen", listen, "--admin", "127.0.0.1:0", "--store", &store])
                 .args(flags),
         )
     }

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     cli::{World, nimbus, sim::Sim},
     demo,
-    server::{Server, binary},
+    server::Server,
 };
 
 #[tokio::test]
@@ -91,20 +91,8 @@ nimbus: demo.v1.NetworkPolicy/web was not applied in 0.1 s: 0 of 0 agents have, 
 #[tokio::test]
 async fn a_wait_goes_on_after_a_restart_of_the_bus() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("redb:{}", folder.path().join("store").display());
-    let serve = |listen: &str| {
-        Server::spawn(Command::new(binary()).args([
-            "serve",
-            "--listen",
-            listen,
-            "--admin",
-            "127.0.0.1:0",
-            "--store",
-            &store,
-            "--drain",
-            "0.1",
-        ]))
-    };
+    let file = folder.path().join("store");
+    let serve = |listen: &str| Server::start_in_on(listen, &file, &["--drain", "0.1"]);
     let mut world = World::on(serve("127.0.0.1:0")).await;
     world.publish(vec![demo::policy("web", "a", 1)]).await;
     let mut wait = world

@@ -11,12 +11,7 @@ use std::{
 use nimbus_wire::v1;
 use serde_json::{Value, json};
 
-use crate::{
-    cli::World,
-    demo,
-    server::{Server, binary},
-    wait::GUARD,
-};
+use crate::{cli::World, demo, server::Server, wait::GUARD};
 
 const POLICIES: &[&str] = &["demo/v1/network_policy.proto"];
 
@@ -173,20 +168,8 @@ async fn what_is_selected_comes_and_goes_by_its_own_changes() {
 #[tokio::test]
 async fn a_watch_goes_on_after_a_restart_and_shows_what_happened_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("redb:{}", folder.path().join("store").display());
-    let serve = |listen: &str| {
-        Server::spawn(Command::new(binary()).args([
-            "serve",
-            "--listen",
-            listen,
-            "--admin",
-            "127.0.0.1:0",
-            "--store",
-            &store,
-            "--drain",
-            "0.1",
-        ]))
-    };
+    let file = folder.path().join("store");
+    let serve = |listen: &str| Server::start_in_on(listen, &file, &["--drain", "0.1"]);
     let mut world = World::on(serve("127.0.0.1:0")).await;
     world.publish(vec![demo::policy("web", "a", 1), demo::policy("db", "a", 1)]).await;
     let watch = Watching::start(&world, &["-o", "name"]);
