@@ -5,6 +5,7 @@ mod asking;
 pub(crate) mod event;
 mod finishing;
 mod fleet;
+pub(crate) mod flights;
 mod memory;
 pub(crate) mod observing;
 mod planning;
@@ -14,6 +15,7 @@ mod run;
 mod sharing;
 mod starting;
 pub(crate) mod station;
+mod sweeping;
 mod versions;
 mod waking;
 mod writeback;
@@ -35,6 +37,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     agents::Agents,
     event::Event,
+    flights::Flights,
     observing::Rounds,
     publishing::{Landed, Phase, Staged},
     referring::SharedReferences,
@@ -86,8 +89,9 @@ pub(crate) struct Engine {
     /// Objects by the names under which their memories are kept.
     pub(crate) memories: HashMap<ObjectKey, (StationId, ObjectKey)>,
     pub(crate) agents: Agents,
-    /// What was published and has not reached every agent yet, in the order of revisions.
-    pub(crate) in_flight: BTreeMap<Revision, Vec<(StationId, ObjectKey)>>,
+    pub(crate) flights: Flights,
+    /// When all who listen to agents look again, if they are to.
+    pub(crate) sweep_at: Option<Instant>,
     pub(crate) epoch: Option<Epoch>,
     /// Counts attempts to sync.
     pub(crate) attempts: u64,
@@ -158,6 +162,7 @@ impl Engine {
     /// Does what can be done now; says when there is more.
     fn work(&mut self, now: Instant) -> Option<Instant> {
         self.unstall(now);
+        let sweeping = self.sweep(now);
         loop {
             self.start(now);
             self.flush();
@@ -179,7 +184,7 @@ impl Engine {
         let observing = self.observe(now);
         self.follow_references();
         self.look_for_settled();
-        [stalled, writing, observing, self.queue.deadline()].into_iter().flatten().min()
+        [stalled, sweeping, writing, observing, self.queue.deadline()].into_iter().flatten().min()
     }
 
     fn take(&mut self, event: Event, now: Instant) {

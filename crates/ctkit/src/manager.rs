@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     controller::{Controller, ControllerError},
-    engine::{self, Engine, agents::Agents},
+    engine::{self, Engine, agents::Agents, flights::Flights},
     erased::{ErasedTarget, ErasedWriter, Shared},
     handle::Handle,
     instances::{Instances, InstancesError},
@@ -261,7 +261,8 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             unwritten: BTreeSet::new(),
             memories: HashMap::new(),
             agents: Agents::default(),
-            in_flight: BTreeMap::new(),
+            flights: Flights::default(),
+            sweep_at: None,
             epoch: None,
             attempts: 0,
             dry_run: self.dry_run,

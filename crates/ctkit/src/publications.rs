@@ -172,6 +172,11 @@ impl Publications {
         self.claims.get(child)
     }
 
+    /// All who may have something on the target.
+    pub(crate) fn owners(&self) -> impl ExactSizeIterator<Item = &ObjectKey> {
+        self.owners.keys()
+    }
+
     /// Owners that may have something on the target and are not alive, in their order.
     pub(crate) fn owners_not_in(&self, alive: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
         let mut dead: Vec<_> = self.owners.keys().filter(|owner| !alive(owner)).cloned().collect();

@@ -174,6 +174,8 @@ impl Engine {
                 of.phase = Phase::Live;
                 tracing::info!(publisher = %of.publisher, "in step with the bus");
                 self.look_for_readiness();
+                // Agents may have come and gone while nobody listened.
+                self.sweep_soon(now);
             }
             SyncStep::Closed(Err(error)) => {
                 let publisher = &self.stations[station.0].shards[shard].publisher;
@@ -189,6 +191,8 @@ impl Engine {
         let shards = at.shards.len();
         let of = &mut at.shards[shard];
         of.publications.recover(&before);
+        self.flights
+            .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
         of.versions.recover(&before);
         let is_here = |key: &ObjectKey| shard_of(key, shards) == shard;
         let mut waiting: HashSet<ObjectKey> = snapshot
@@ -317,7 +321,11 @@ impl Engine {
                     of.publications.committed(&one.key);
                     of.versions.committed(&one.steps);
                     if changed && at.listens {
-                        self.in_flight.entry(committed.revision).or_default().push((station, one.key.clone()));
+                        if self.agents.may_have(committed.revision) {
+                            // An agent was faster than the answer, and what it said could not be put down to anybody.
+                            at.news.entry(one.key.clone()).or_default();
+                        }
+                        self.flights.watch(committed.revision, station, one.key.clone());
                     }
                     self.succeed(station, one, now);
                 }
