@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{Epoch, Kind, Labels, ObjectKey, PublisherId, Revision};
+use nimbus_core::{Epoch, KeyHashes, KeyMap, Kind, Labels, ObjectKey, PublisherId, Revision};
 use nimbus_store::Record;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{sync::mpsc, time::Instant};
@@ -65,7 +65,7 @@ pub(crate) struct Engine {
     pub(crate) source: Arc<dyn ErasedWriter>,
     pub(crate) target: Arc<dyn ErasedTarget>,
     pub(crate) reflectors: Reflectors,
-    pub(crate) queue: Queue<ObjectKey>,
+    pub(crate) queue: Queue<ObjectKey, KeyHashes>,
     pub(crate) stations: Vec<Station>,
     pub(crate) shares: Shares,
     pub(crate) shard_events: ShardEvents,
@@ -75,7 +75,7 @@ pub(crate) struct Engine {
     /// Kinds that are listened to.
     pub(crate) watched: BTreeMap<Kind, Watched>,
     /// What objects were labelled that somebody refers to.
-    pub(crate) labels: HashMap<ObjectKey, Labels>,
+    pub(crate) labels: KeyMap<Labels>,
     /// Source and bus are the same, leases included.
     pub(crate) same: bool,
     /// Reactions under way.
@@ -87,7 +87,7 @@ pub(crate) struct Engine {
     /// Shards with something to write into the source.
     pub(crate) unwritten: BTreeSet<(StationId, usize)>,
     /// Objects by the names under which their memories are kept.
-    pub(crate) memories: HashMap<ObjectKey, (StationId, ObjectKey)>,
+    pub(crate) memories: KeyMap<(StationId, ObjectKey)>,
     pub(crate) agents: Agents,
     pub(crate) flights: Flights,
     /// When all who listen to agents look again, if they are to.
@@ -328,11 +328,11 @@ impl Engine {
             deletion: controller.deletion,
             remembers,
             lane: self.queue.lane(controller.policy),
-            known: HashMap::new(),
+            known: KeyMap::default(),
             references: SharedReferences::default(),
             shards,
-            news: HashMap::new(),
-            telling: HashMap::new(),
+            news: KeyMap::default(),
+            telling: KeyMap::default(),
             listens: true,
             listed: false,
             remembered: !remembers,

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use nimbus_core::KeyMap;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
@@ -245,7 +246,7 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             source: writer,
             target: self.target,
             reflectors,
-            queue: Queue::new(queue::Config { concurrency: CONCURRENCY, ..queue::Config::default() }),
+            queue: Queue::with_hashes(queue::Config { concurrency: CONCURRENCY, ..queue::Config::default() }),
             stations: Vec::new(),
             shares: shares.clone(),
             shard_events,
@@ -253,13 +254,13 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             runner: engine::runner(events.clone()),
             events: received,
             watched: BTreeMap::new(),
-            labels: HashMap::new(),
+            labels: KeyMap::default(),
             same: self.same,
             running: HashMap::new(),
             batches: HashMap::new(),
             landed_now: Vec::new(),
             unwritten: BTreeSet::new(),
-            memories: HashMap::new(),
+            memories: KeyMap::default(),
             agents: Agents::default(),
             flights: Flights::default(),
             sweep_at: None,

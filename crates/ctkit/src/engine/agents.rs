@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use nimbus_core::{AgentId, ObjectKey, Revision};
+use nimbus_core::{AgentId, KeySet, ObjectKey, Revision};
 use nimbus_wire::v1;
 use prost_types::Any;
 
@@ -32,7 +32,7 @@ pub(crate) struct News {
     /// Whose.
     pub(crate) agent: Option<AgentId>,
     /// Objects that it says something else about than before.
-    pub(crate) objects: HashSet<ObjectKey>,
+    pub(crate) objects: KeySet,
     /// It has applied everything between these, but for what is in its exceptions.
     pub(crate) applied: Option<(Revision, Revision)>,
     /// It was lost, or has come back: that concerns everything.

@@ -1,7 +1,6 @@
 //! From reactions to the bus: transactions of many reactions, and a sync for every beginning.
 
 use std::{
-    collections::{HashMap, HashSet},
     future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
@@ -9,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{Backoff, Failure, ObjectKey};
+use nimbus_core::{Backoff, Failure, KeyMap, KeySet, ObjectKey};
 use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -37,7 +36,7 @@ pub(crate) enum Phase {
     /// Reads what is on the bus, and begins a sync.
     Opening,
     /// Every object is looked at once. What was on the bus before, and who is still to be looked at.
-    Booting { sync: BoxSync, before: HashMap<ObjectKey, Arc<Record>>, waiting: HashSet<ObjectKey> },
+    Booting { sync: BoxSync, before: KeyMap<Arc<Record>>, waiting: KeySet },
     /// Everything was looked at; the sync is being ended.
     Closing,
     /// In step with the bus.
@@ -195,7 +194,7 @@ impl Engine {
             .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
         of.versions.recover(&before);
         let is_here = |key: &ObjectKey| shard_of(key, shards) == shard;
-        let mut waiting: HashSet<ObjectKey> = snapshot
+        let mut waiting: KeySet = snapshot
             .list(&at.kind)
             .map(|record| record.key().clone())
             .filter(|key| is_here(key))
