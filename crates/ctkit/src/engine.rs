@@ -5,6 +5,7 @@ mod asking;
 pub(crate) mod event;
 mod finishing;
 mod fleet;
+pub(crate) mod flights;
 mod memory;
 pub(crate) mod observing;
 mod planning;
@@ -14,6 +15,7 @@ mod run;
 mod sharing;
 mod starting;
 pub(crate) mod station;
+mod sweeping;
 mod versions;
 mod waking;
 mod writeback;
@@ -25,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{Epoch, Kind, Labels, ObjectKey, PublisherId, Revision};
+use nimbus_core::{Epoch, KeyHashes, KeyMap, Kind, Labels, ObjectKey, PublisherId, Revision};
 use nimbus_store::Record;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{sync::mpsc, time::Instant};
@@ -35,6 +37,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     agents::Agents,
     event::Event,
+    flights::Flights,
     observing::Rounds,
     publishing::{Landed, Phase, Staged},
     referring::SharedReferences,
@@ -62,7 +65,7 @@ pub(crate) struct Engine {
     pub(crate) source: Arc<dyn ErasedWriter>,
     pub(crate) target: Arc<dyn ErasedTarget>,
     pub(crate) reflectors: Reflectors,
-    pub(crate) queue: Queue<ObjectKey>,
+    pub(crate) queue: Queue<ObjectKey, KeyHashes>,
     pub(crate) stations: Vec<Station>,
     pub(crate) shares: Shares,
     pub(crate) shard_events: ShardEvents,
@@ -72,7 +75,7 @@ pub(crate) struct Engine {
     /// Kinds that are listened to.
     pub(crate) watched: BTreeMap<Kind, Watched>,
     /// What objects were labelled that somebody refers to.
-    pub(crate) labels: HashMap<ObjectKey, Labels>,
+    pub(crate) labels: KeyMap<Labels>,
     /// Source and bus are the same, leases included.
     pub(crate) same: bool,
     /// Reactions under way.
@@ -84,10 +87,11 @@ pub(crate) struct Engine {
     /// Shards with something to write into the source.
     pub(crate) unwritten: BTreeSet<(StationId, usize)>,
     /// Objects by the names under which their memories are kept.
-    pub(crate) memories: HashMap<ObjectKey, (StationId, ObjectKey)>,
+    pub(crate) memories: KeyMap<(StationId, ObjectKey)>,
     pub(crate) agents: Agents,
-    /// What was published and has not reached every agent yet, in the order of revisions.
-    pub(crate) in_flight: BTreeMap<Revision, Vec<(StationId, ObjectKey)>>,
+    pub(crate) flights: Flights,
+    /// When all who listen to agents look again, if they are to.
+    pub(crate) sweep_at: Option<Instant>,
     pub(crate) epoch: Option<Epoch>,
     /// Counts attempts to sync.
     pub(crate) attempts: u64,
@@ -158,6 +162,7 @@ impl Engine {
     /// Does what can be done now; says when there is more.
     fn work(&mut self, now: Instant) -> Option<Instant> {
         self.unstall(now);
+        let sweeping = self.sweep(now);
         loop {
             self.start(now);
             self.flush();
@@ -179,7 +184,7 @@ impl Engine {
         let observing = self.observe(now);
         self.follow_references();
         self.look_for_settled();
-        [stalled, writing, observing, self.queue.deadline()].into_iter().flatten().min()
+        [stalled, sweeping, writing, observing, self.queue.deadline()].into_iter().flatten().min()
     }
 
     fn take(&mut self, event: Event, now: Instant) {
@@ -323,11 +328,11 @@ impl Engine {
             deletion: controller.deletion,
             remembers,
             lane: self.queue.lane(controller.policy),
-            known: HashMap::new(),
+            known: KeyMap::default(),
             references: SharedReferences::default(),
             shards,
-            news: HashMap::new(),
-            telling: HashMap::new(),
+            news: KeyMap::default(),
+            telling: KeyMap::default(),
             listens: true,
             listed: false,
             remembered: !remembers,

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use nimbus_core::KeyMap;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     controller::{Controller, ControllerError},
-    engine::{self, Engine, agents::Agents},
+    engine::{self, Engine, agents::Agents, flights::Flights},
     erased::{ErasedTarget, ErasedWriter, Shared},
     handle::Handle,
     instances::{Instances, InstancesError},
@@ -245,7 +246,7 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             source: writer,
             target: self.target,
             reflectors,
-            queue: Queue::new(queue::Config { concurrency: CONCURRENCY, ..queue::Config::default() }),
+            queue: Queue::with_hashes(queue::Config { concurrency: CONCURRENCY, ..queue::Config::default() }),
             stations: Vec::new(),
             shares: shares.clone(),
             shard_events,
@@ -253,15 +254,16 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             runner: engine::runner(events.clone()),
             events: received,
             watched: BTreeMap::new(),
-            labels: HashMap::new(),
+            labels: KeyMap::default(),
             same: self.same,
             running: HashMap::new(),
             batches: HashMap::new(),
             landed_now: Vec::new(),
             unwritten: BTreeSet::new(),
-            memories: HashMap::new(),
+            memories: KeyMap::default(),
             agents: Agents::default(),
-            in_flight: BTreeMap::new(),
+            flights: Flights::default(),
+            sweep_at: None,
             epoch: None,
             attempts: 0,
             dry_run: self.dry_run,

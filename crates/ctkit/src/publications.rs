@@ -5,12 +5,9 @@ mod collision;
 mod owner;
 mod recovery;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
-use nimbus_core::ObjectKey;
+use nimbus_core::{KeyMap, KeySet, ObjectKey};
 use nimbus_store::{Draft, Op, Precondition, Record, Step};
 
 use crate::publications::children::Children;
@@ -28,15 +25,15 @@ pub(crate) use crate::publications::{collision::Collision, owner::Owner};
 #[derive(Debug, Default)]
 pub(crate) struct Publications {
     /// What each owner may have on the target.
-    owners: HashMap<ObjectKey, Children>,
+    owners: KeyMap<Children>,
     /// The same the other way round: child to owner.
-    claims: HashMap<ObjectKey, ObjectKey>,
+    claims: KeyMap<ObjectKey>,
     /// Owners with a transaction that is not known to have happened.
-    open: HashMap<ObjectKey, Open>,
+    open: KeyMap<Open>,
     /// Owners from before a start that have published nothing since.
-    unsettled: HashSet<ObjectKey>,
+    unsettled: KeySet,
     /// Children that nobody owns.
-    orphans: HashSet<ObjectKey>,
+    orphans: KeySet,
 }
 
 /// A transaction that is not known to have happened.
@@ -158,7 +155,7 @@ impl Publications {
     /// A child is another publisher's now: it is nobody's here, and is left alone.
     pub(crate) fn lost(&mut self, child: &ObjectKey) {
         if let Some(owner) = self.claims.get(child).cloned() {
-            self.release(&owner, &HashSet::from([child.clone()]));
+            self.release(&owner, &KeySet::from_iter([child.clone()]));
         }
     }
 
@@ -170,6 +167,11 @@ impl Publications {
     /// Whose a child is.
     pub(crate) fn owner_of(&self, child: &ObjectKey) -> Option<&ObjectKey> {
         self.claims.get(child)
+    }
+
+    /// All who may have something on the target.
+    pub(crate) fn owners(&self) -> impl ExactSizeIterator<Item = &ObjectKey> {
+        self.owners.keys()
     }
 
     /// Owners that may have something on the target and are not alive, in their order.
@@ -201,7 +203,7 @@ impl Publications {
     }
 
     /// Children of an owner become nobody's.
-    fn release(&mut self, owner: &ObjectKey, gone: &HashSet<ObjectKey>) {
+    fn release(&mut self, owner: &ObjectKey, gone: &KeySet) {
         for child in gone {
             self.claims.remove(child);
         }

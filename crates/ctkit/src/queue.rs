@@ -20,7 +20,12 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, fmt, hash::Hash, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{BuildHasher, Hash, RandomState},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -109,12 +114,15 @@ use self::{
 /// The same holds if something happens while the key is running and the run then fails: an edit means that what failed
 /// was an older version. A [paused](Queue::pause) key, and one of a [closed](Queue::close_group) group, goes through the
 /// same states, and stays.
-pub struct Queue<K> {
+///
+/// Keys may be chosen by strangers, so they are hashed as the standard library does; keys that know their hash bring
+/// [hashes of their own](Queue::with_hashes).
+pub struct Queue<K, S = RandomState> {
     config: Config,
     bucket: Bucket,
     entries: Slots<Entry<K>>,
     /// By the number of the lane. Lanes are few: some things are done for each of them.
-    lines: Vec<Line<K>>,
+    lines: Vec<Line<K, S>>,
     /// The lane whose turn it is.
     turn: usize,
     /// Of the lists of ready entries.
@@ -141,6 +149,13 @@ fn later(at: Instant, delay: Duration) -> Instant {
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// Without lanes, and without keys.
     pub fn new(config: Config) -> Self {
+        Self::with_hashes(config)
+    }
+}
+
+impl<K: Clone + Eq + Hash, S: BuildHasher + Default> Queue<K, S> {
+    /// The same for keys that are hashed in another way.
+    pub fn with_hashes(config: Config) -> Self {
         Self {
             bucket: Bucket::new(config.rate),
             config,
@@ -165,7 +180,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.lines.push(Line::new(policy));
         lane
     }
+}
 
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// What is known about a key; `None` if there is nothing to do for it.
     pub fn get(&self, lane: Lane, key: &K) -> Option<View<'_, K>> {
         self.find(lane, key).map(|slot| self.entries[slot].view())
@@ -203,7 +220,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 }
 
-impl<K> fmt::Debug for Queue<K> {
+impl<K, S> fmt::Debug for Queue<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
             .field("lanes", &self.lines.len())

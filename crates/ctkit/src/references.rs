@@ -6,9 +6,9 @@ mod index;
 mod reference;
 mod waits;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
-use nimbus_core::{Kind, Labels, ObjectKey, Revision};
+use nimbus_core::{KeyMap, KeySet, Kind, Labels, ObjectKey, Revision};
 use tokio::time::Instant;
 
 pub use crate::references::reference::Ref;
@@ -22,7 +22,7 @@ use crate::references::{index::Index, waits::Waits};
 #[derive(Debug, Default)]
 pub(crate) struct References {
     /// What each referrer looks at; never empty.
-    referrers: HashMap<ObjectKey, HashSet<Ref>>,
+    referrers: KeyMap<HashSet<Ref>>,
     index: Index,
     waits: Waits,
 }
@@ -86,7 +86,7 @@ impl References {
         awaited: impl IntoIterator<Item = ObjectKey>,
         now: Instant,
     ) -> Diff {
-        let awaited: HashSet<_> = awaited.into_iter().collect();
+        let awaited: KeySet = awaited.into_iter().collect();
         let refs = refs.into_iter().chain(awaited.iter().cloned().map(Ref::Object)).collect();
         self.waits.begin(referrer, awaited, now);
         self.replace(referrer, refs, now)

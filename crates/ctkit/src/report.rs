@@ -17,7 +17,8 @@ pub struct AgentReport<K> {
     pub object: Arc<Object<K>>,
     /// How far all that was published for it has come.
     pub propagation: Propagation,
-    /// Agents with something new to say.
+    /// Agents with something new to say. There may be none, if only their number is another one: agents that have just come
+    /// are counted together, a moment later.
     pub agents: Vec<AgentNews>,
 }
 

@@ -1,5 +1,6 @@
 //! Kinds, object keys and references.
 
+mod maps;
 mod names;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 
 use nimbus_wire::v1;
 
+pub use self::maps::{KeyHash, KeyHashes, KeyMap, KeySet};
 use crate::{
     id::{Invalid, check_name},
     key::names::Names,

@@ -27,7 +27,7 @@ pub use draft::{Draft, DraftParts, InvalidDraft};
 pub use failure::{Failure, Permanent};
 pub use finalizers::Finalizers;
 pub use id::{AgentId, Invalid, PublisherId, Uid, check_name, is_name};
-pub use key::{Kind, ObjectKey, Reference};
+pub use key::{KeyHash, KeyHashes, KeyMap, KeySet, Kind, ObjectKey, Reference};
 pub use labels::Labels;
 pub use nearest::nearest;
 pub use object::{Meta, Object, ObjectError, Spec};

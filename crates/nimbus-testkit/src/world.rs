@@ -53,9 +53,9 @@ const USER: &str = "user";
 /// Nothing that happens by itself takes as long; what is planned for later than this is not waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Reports of agents linger for a tenth of a second, and statuses follow them: if nothing happens for this long, it is
-/// because of a backoff or somebody who sleeps.
-const QUIET: Duration = Duration::from_millis(500);
+/// Reports of agents linger for a tenth of a second, controllers sum up for a second who has come, and statuses follow
+/// both: if nothing happens for this long, it is because of a backoff or somebody who sleeps.
+const QUIET: Duration = Duration::from_millis(1_500);
 
 /// Often enough to stop soon after the last thing has happened.
 const STEP: Duration = Duration::from_millis(20);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use nimbus_core::{AgentId, ObjectKey, Revision};
+use nimbus_core::{AgentId, KeySet, ObjectKey, Revision};
 use nimbus_wire::v1;
 use prost_types::Any;
 
@@ -14,6 +14,8 @@ pub(crate) struct Agents {
     known: HashMap<AgentId, Agent>,
     /// Not named since the bus began to tell everything.
     unconfirmed: HashSet<AgentId>,
+    /// The newest revision that one of them has applied.
+    newest: Revision,
 }
 
 #[derive(Debug)]
@@ -30,11 +32,13 @@ pub(crate) struct News {
     /// Whose.
     pub(crate) agent: Option<AgentId>,
     /// Objects that it says something else about than before.
-    pub(crate) objects: HashSet<ObjectKey>,
+    pub(crate) objects: KeySet,
     /// It has applied everything between these, but for what is in its exceptions.
     pub(crate) applied: Option<(Revision, Revision)>,
     /// It was lost, or has come back: that concerns everything.
     pub(crate) presence: bool,
+    /// Nobody knew of it.
+    pub(crate) is_new: bool,
 }
 
 // === impl Agents ===
@@ -45,10 +49,18 @@ impl Agents {
         self.unconfirmed = self.known.keys().cloned().collect();
     }
 
-    /// It has told everything; who was not named is not known there.
-    pub(crate) fn end(&mut self) -> Vec<News> {
-        let gone: Vec<_> = self.unconfirmed.drain().collect();
-        gone.into_iter().map(|agent| self.forget(&agent)).collect()
+    /// It has told everything. Who was not named is not known there, which is no news of the agent: a bus that has been
+    /// restarted knows nobody yet. Says whether there is such a one.
+    pub(crate) fn end(&mut self) -> bool {
+        let gone = std::mem::take(&mut self.unconfirmed);
+        self.known.retain(|agent, _| !gone.contains(agent));
+        !gone.is_empty()
+    }
+
+    /// The bus is another one, which counts from elsewhere: nobody has applied anything of it, as far as is known.
+    pub(crate) fn begin_at_zero(&mut self) {
+        self.newest = Revision::ZERO;
+        self.known.values_mut().for_each(|agent| agent.applied = Revision::ZERO);
     }
 
     /// Takes a report, and says what is new in it.
@@ -73,7 +85,7 @@ impl Agents {
             exceptions: BTreeMap::new(),
             statuses: BTreeMap::new(),
         });
-        let mut news = News { agent: Some(id), presence: !is_new && agent.presence != presence, ..News::default() };
+        let mut news = News { agent: Some(id), presence: agent.presence != presence, is_new, ..News::default() };
         let differs = |key: &&ObjectKey| {
             let (old, new) = (agent.exceptions.get(*key), exceptions.get(*key));
             old.map(told) != new.map(told)
@@ -90,6 +102,7 @@ impl Agents {
         }
         news.applied = (applied != agent.applied).then_some((agent.applied.min(applied), agent.applied.max(applied)));
         (agent.presence, agent.applied, agent.exceptions) = (presence, applied, exceptions);
+        self.newest = self.newest.max(applied);
         news
     }
 
@@ -97,6 +110,11 @@ impl Agents {
     pub(crate) fn forget(&mut self, agent: &AgentId) -> News {
         let presence = self.known.remove(agent).is_some();
         News { agent: Some(agent.clone()), presence, ..News::default() }
+    }
+
+    /// Whether one of them may have applied this already.
+    pub(crate) fn may_have(&self, revision: Revision) -> bool {
+        self.newest >= revision
     }
 
     /// Up to here, every agent that is there has applied everything, but for its exceptions.

@@ -4,7 +4,7 @@ use nimbus_core::{AgentId, Epoch, ObjectKey};
 use tokio::time::Instant;
 
 use crate::{
-    engine::{Engine, agents::News, station::StationId},
+    engine::{Engine, agents::News, flights::Flights, station::StationId},
     queue::Cause,
     target::TargetEvent,
 };
@@ -30,8 +30,8 @@ impl Engine {
                 }
             }
             TargetEvent::CaughtUp => {
-                for news in self.agents.end() {
-                    self.spread(&news, now);
+                if self.agents.end() {
+                    self.sweep_soon(now);
                 }
             }
         }
@@ -43,7 +43,8 @@ impl Engine {
             return;
         }
         tracing::info!(%epoch, "the bus is another one, publishing everything again");
-        self.in_flight.clear();
+        self.agents.begin_at_zero();
+        self.flights = Flights::default();
         let shards: Vec<_> = (self.stations.iter())
             .flat_map(|at| (0..at.shards.len()).map(|shard| (at.id, shard)))
             .collect();
@@ -59,14 +60,15 @@ impl Engine {
         for at in self.stations.iter().filter(|at| at.listens) {
             let owner = |child: &ObjectKey| at.shards.iter().find_map(|of| of.publications.owner_of(child));
             owners.extend(news.objects.iter().filter_map(owner).map(|owner| (at.id, owner.clone())));
-            if news.presence {
-                let all = at.shards.iter().flat_map(|of| of.publications.owners_not_in(|_| false));
-                owners.extend(all.map(|owner| (at.id, owner)));
-            }
+        }
+        if news.presence {
+            owners.extend(self.listeners());
         }
         if let Some((from, to)) = news.applied {
-            let applied = self.in_flight.range(from.next()..=to).flat_map(|(_, owners)| owners);
-            owners.extend(applied.cloned());
+            owners.extend(self.flights.between(from, to).cloned());
+        }
+        if news.is_new || news.applied.is_some_and(|(from, _)| !self.flights.has_all_after(from)) {
+            self.sweep_soon(now);
         }
         for (station, owner) in owners {
             self.stations[station.0].news.entry(owner.clone()).or_default().insert(agent.clone());
@@ -74,10 +76,7 @@ impl Engine {
         }
         // What every agent has applied needs no watching any more.
         if let Some(low) = self.agents.low_water() {
-            self.in_flight = self.in_flight.split_off(&low.next());
-        }
-        while self.in_flight.len() > MAX_IN_FLIGHT {
-            self.in_flight.pop_first();
+            self.flights.arrived(low);
         }
     }
 
@@ -89,6 +88,3 @@ impl Engine {
         }
     }
 }
-
-/// Transactions that are watched until every agent has them. An agent that never gets any further must not make this grow.
-const MAX_IN_FLIGHT: usize = 100_000;

@@ -1,15 +1,8 @@
 //! Looks at the real world from time to time, without getting into anybody's way.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashSet},
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use nimbus_core::{Failure, ObjectKey};
+use nimbus_core::{Failure, KeySet, ObjectKey};
 use nimbus_store::Record;
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -31,7 +24,7 @@ pub(crate) struct Rounds {
     interval: Duration,
     due: BinaryHeap<Reverse<(Instant, ObjectKey)>>,
     /// In `due`, or being looked at.
-    planned: HashSet<ObjectKey>,
+    planned: KeySet,
     running: usize,
 }
 
@@ -55,7 +48,7 @@ type Look = Pin<Box<dyn Future<Output = Result<Observation, Failure>> + Send>>;
 
 impl Rounds {
     pub(crate) fn new(observer: Arc<dyn ErasedObserver>, interval: Duration) -> Self {
-        Self { observer, interval, due: BinaryHeap::new(), planned: HashSet::new(), running: 0 }
+        Self { observer, interval, due: BinaryHeap::new(), planned: KeySet::default(), running: 0 }
     }
 
     /// Looks at an object from now on. The first time is anywhere within the interval, so that a crowd spreads out.

@@ -1,7 +1,6 @@
 //! From reactions to the bus: transactions of many reactions, and a sync for every beginning.
 
 use std::{
-    collections::{HashMap, HashSet},
     future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
@@ -9,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{Backoff, Failure, ObjectKey};
+use nimbus_core::{Backoff, Failure, KeyMap, KeySet, ObjectKey};
 use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -37,7 +36,7 @@ pub(crate) enum Phase {
     /// Reads what is on the bus, and begins a sync.
     Opening,
     /// Every object is looked at once. What was on the bus before, and who is still to be looked at.
-    Booting { sync: BoxSync, before: HashMap<ObjectKey, Arc<Record>>, waiting: HashSet<ObjectKey> },
+    Booting { sync: BoxSync, before: KeyMap<Arc<Record>>, waiting: KeySet },
     /// Everything was looked at; the sync is being ended.
     Closing,
     /// In step with the bus.
@@ -174,6 +173,8 @@ impl Engine {
                 of.phase = Phase::Live;
                 tracing::info!(publisher = %of.publisher, "in step with the bus");
                 self.look_for_readiness();
+                // Agents may have come and gone while nobody listened.
+                self.sweep_soon(now);
             }
             SyncStep::Closed(Err(error)) => {
                 let publisher = &self.stations[station.0].shards[shard].publisher;
@@ -189,9 +190,11 @@ impl Engine {
         let shards = at.shards.len();
         let of = &mut at.shards[shard];
         of.publications.recover(&before);
+        self.flights
+            .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
         of.versions.recover(&before);
         let is_here = |key: &ObjectKey| shard_of(key, shards) == shard;
-        let mut waiting: HashSet<ObjectKey> = snapshot
+        let mut waiting: KeySet = snapshot
             .list(&at.kind)
             .map(|record| record.key().clone())
             .filter(|key| is_here(key))
@@ -317,7 +320,11 @@ impl Engine {
                     of.publications.committed(&one.key);
                     of.versions.committed(&one.steps);
                     if changed && at.listens {
-                        self.in_flight.entry(committed.revision).or_default().push((station, one.key.clone()));
+                        if self.agents.may_have(committed.revision) {
+                            // An agent was faster than the answer, and what it said could not be put down to anybody.
+                            at.news.entry(one.key.clone()).or_default();
+                        }
+                        self.flights.watch(committed.revision, station, one.key.clone());
                     }
                     self.succeed(station, one, now);
                 }

@@ -1,12 +1,12 @@
 //! One controller, as the engine keeps it.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashSet},
     sync::Arc,
     time::Duration,
 };
 
-use nimbus_core::{AgentId, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_core::{AgentId, KeyMap, Kind, ObjectKey, PublisherId, Revision};
 use nimbus_store::Record;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -45,13 +45,13 @@ pub(crate) struct Station {
     pub(crate) deletion: Deletion,
     pub(crate) remembers: bool,
     pub(crate) lane: Lane,
-    pub(crate) known: HashMap<ObjectKey, Known>,
+    pub(crate) known: KeyMap<Known>,
     pub(crate) references: SharedReferences,
     pub(crate) shards: Vec<Shard>,
     /// Agents with something new to say, by the object that it is about.
-    pub(crate) news: HashMap<ObjectKey, HashSet<AgentId>>,
+    pub(crate) news: KeyMap<HashSet<AgentId>>,
     /// The same as it is being told.
-    pub(crate) telling: HashMap<ObjectKey, HashSet<AgentId>>,
+    pub(crate) telling: KeyMap<HashSet<AgentId>>,
     /// The reactor wants to hear of agents, as far as one can tell.
     pub(crate) listens: bool,
     /// All objects of its kind have been listed once.

@@ -4,15 +4,15 @@
 //! sent everything. So the kit counts: a child keeps its generation for as long as its spec is the same, also after a
 //! restart of everything, as far as it is remembered.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use nimbus_core::{Generation, ObjectKey};
+use nimbus_core::{Generation, KeyMap, ObjectKey};
 use nimbus_store::{Draft, Op, Record, Step};
 use nimbus_wire::v1;
 
 /// Which generation of each child is on the bus.
 #[derive(Debug, Default)]
-pub(crate) struct Versions(HashMap<ObjectKey, Version>);
+pub(crate) struct Versions(KeyMap<Version>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {

@@ -1,12 +1,8 @@
 //! What is to be written into the source: statuses, and what was dealt with. Coalesced, until stored or superseded.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use nimbus_core::{Annotations, Audience, Backoff, Labels, LeafHasher, ObjectKey, Revision, Spec as _, Uid};
+use nimbus_core::{Annotations, Audience, Backoff, KeyMap, Labels, LeafHasher, ObjectKey, Revision, Spec as _, Uid};
 use nimbus_store::{Draft, Op, Outcome, Record, Step};
 use nimbus_wire::v1;
 use prost_types::Any;
@@ -21,7 +17,7 @@ use crate::{
 /// What is to be written into the source. No I/O: it says what to write, and is told what came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Writeback {
-    wanted: HashMap<ObjectKey, Wanted>,
+    wanted: KeyMap<Wanted>,
     /// In the order in which they were wanted first.
     order: VecDeque<ObjectKey>,
     /// What is being written.

@@ -1,6 +1,10 @@
 //! How keys come into the queue, and leave it.
 
-use std::{collections::hash_map, hash::Hash, time::Duration};
+use std::{
+    collections::hash_map,
+    hash::{BuildHasher, Hash},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -8,7 +12,7 @@ use crate::queue::{Queue, cause::Cause, entry::Entry, group::Group, lane::Lane, 
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// Something has happened to a key: it should run, once, however often this is said before it does.
     ///
     /// # Panics

@@ -1,6 +1,9 @@
 //! How runs end.
 
-use std::{hash::Hash, time::Duration};
+use std::{
+    hash::{BuildHasher, Hash},
+    time::Duration,
+};
 
 use nimbus_core::Failure;
 use tokio::time::Instant;
@@ -41,7 +44,7 @@ impl From<Failure> for Finish {
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// Takes note of how a job ended, and says how its key is now; `None` if there is nothing left to remember. `random`
     /// is between 0 and 1, for the jitter of the backoff.
     ///

@@ -1,6 +1,6 @@
 //! Keys that are stopped together: those of a shard.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 use tokio::time::Instant;
 
@@ -40,7 +40,7 @@ impl Groups {
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// Hands out no key of this group until it is [opened](Queue::open_group). What is added meanwhile is kept. Costs as
     /// much as the group has entries.
     pub fn close_group(&mut self, group: Group, now: Instant) {

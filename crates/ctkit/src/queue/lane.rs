@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    hash::Hash,
+    hash::{BuildHasher, Hash},
 };
 
 use tokio::time::Instant;
@@ -15,10 +15,9 @@ pub struct Lane(pub(crate) u16);
 
 /// Everything that stands in one lane.
 #[derive(Debug)]
-pub(crate) struct Line<K> {
+pub(crate) struct Line<K, S> {
     pub(crate) policy: Policy,
-    /// Keys may be chosen by strangers, so this hashes as the standard library does.
-    pub(crate) keys: HashMap<K, Slot>,
+    pub(crate) keys: HashMap<K, Slot, S>,
     /// Ready, and somebody waits for it.
     pub(crate) live: List,
     /// Ready, and nobody waits for it: boot list and resync.
@@ -33,10 +32,10 @@ pub(crate) struct Line<K> {
 
 // === impl Line ===
 
-impl<K: Eq + Hash> Line<K> {
+impl<K: Eq + Hash, S: BuildHasher + Default> Line<K, S> {
     pub(crate) fn new(policy: Policy) -> Self {
         Self {
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             live: List::default(),
             boot: List::default(),
             timers: BTreeSet::new(),
@@ -47,7 +46,9 @@ impl<K: Eq + Hash> Line<K> {
             policy,
         }
     }
+}
 
+impl<K, S> Line<K, S> {
     /// Whether something of this lane could begin if it were ready and the rate allowed it.
     pub(crate) fn has_room(&self) -> bool {
         !self.paused && self.counts.running < self.policy.concurrency.max(1)

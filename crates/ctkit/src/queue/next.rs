@@ -1,6 +1,6 @@
 //! What runs next, and when.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::queue::{Queue, job::Job, lane::Line, slots::Slot};
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// The next job, if there is one and the limits allow it. It must be [finished](Queue::finish) or
     /// [abandoned](Queue::abandon).
     ///
@@ -59,7 +59,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Whether nothing is running, and nothing can begin before the [deadline](Queue::deadline), as of the last call of
     /// [`Queue::next`].
     pub fn is_idle(&self) -> bool {
-        let is_waiting = |line: &Line<K>| !line.paused && line.counts.ready > 0;
+        let is_waiting = |line: &Line<K, S>| !line.paused && line.counts.ready > 0;
         self.running == 0 && (self.draining || !self.lines.iter().any(is_waiting))
     }
 

@@ -1,6 +1,6 @@
 //! Keys and lanes that are not to run for a while.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::queue::{Queue, lane::Lane};
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// Does not hand out this key until it is resumed. What happens to it meanwhile makes one run then. A run that has
     /// begun goes on.
     ///

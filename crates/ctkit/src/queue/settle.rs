@@ -1,6 +1,9 @@
 //! Where an entry stands: ready, among the timers, or nowhere.
 
-use std::{hash::Hash, mem};
+use std::{
+    hash::{BuildHasher, Hash},
+    mem,
+};
 
 use tokio::time::Instant;
 
@@ -8,7 +11,7 @@ use crate::queue::{Queue, slots::Slot, state::State};
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash, S: BuildHasher> Queue<K, S> {
     /// Puts an entry where it belongs after anything has happened to it; `None` if it is gone.
     pub(crate) fn settle(&mut self, slot: Slot, now: Instant) -> Option<State> {
         let entry = &mut self.entries[slot];

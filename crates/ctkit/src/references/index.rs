@@ -1,8 +1,8 @@
 //! From what has changed to those who look at it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use nimbus_core::{Kind, Labels, ObjectKey, Selector};
+use nimbus_core::{KeyMap, KeySet, Kind, Labels, ObjectKey, Selector};
 use tokio::time::Instant;
 
 use crate::references::{Changed, Ref};
@@ -10,14 +10,14 @@ use crate::references::{Changed, Ref};
 /// From what has changed to those who look at it.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    objects: HashMap<ObjectKey, Referent>,
+    objects: KeyMap<Referent>,
     kinds: HashMap<Kind, Watched>,
 }
 
 /// One object that somebody looks at.
 #[derive(Debug)]
 pub(crate) struct Referent {
-    pub(crate) referrers: HashSet<ObjectKey>,
+    pub(crate) referrers: KeySet,
     /// Since when it is looked at or gone, whichever is later: if it is not there, it has been missing since.
     pub(crate) since: Instant,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Referent {
 struct Watched {
     /// References to the kind, and to objects of it.
     count: usize,
-    selectors: BTreeMap<Selector, HashSet<ObjectKey>>,
+    selectors: BTreeMap<Selector, KeySet>,
 }
 
 // === impl Index ===
@@ -40,7 +40,7 @@ impl Index {
         let is_first = watched.count == 1;
         let referrers = match reference {
             Ref::Object(key) => {
-                let empty = || Referent { referrers: HashSet::new(), since: now };
+                let empty = || Referent { referrers: KeySet::default(), since: now };
                 &mut self.objects.entry(key.clone()).or_insert_with(empty).referrers
             }
             Ref::Matching(_, selector) => watched.selectors.entry(selector.clone()).or_default(),

@@ -1,19 +1,19 @@
 //! Who cannot go on before something is there.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use nimbus_core::ObjectKey;
+use nimbus_core::{KeyMap, KeySet, ObjectKey};
 use tokio::time::Instant;
 
 /// Who cannot go on before something is there, and since when.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(HashMap<ObjectKey, BTreeMap<ObjectKey, Instant>>);
+pub(crate) struct Waits(KeyMap<BTreeMap<ObjectKey, Instant>>);
 
 // === impl Waits ===
 
 impl Waits {
     /// Someone waits for exactly these; who already waited for one of them goes on to do so.
-    pub(crate) fn begin(&mut self, referrer: &ObjectKey, awaited: HashSet<ObjectKey>, now: Instant) {
+    pub(crate) fn begin(&mut self, referrer: &ObjectKey, awaited: KeySet, now: Instant) {
         let before = self.0.remove(referrer).unwrap_or_default();
         if awaited.is_empty() {
             return;

@@ -1,8 +1,8 @@
 //! What one subscriber has not been told yet.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
-use nimbus_core::{ObjectKey, Revision};
+use nimbus_core::{KeySet, ObjectKey, Revision};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -25,7 +25,7 @@ pub(crate) struct Mailbox {
 struct Pending {
     changed: Vec<ObjectKey>,
     /// The same, to find them.
-    known: HashSet<ObjectKey>,
+    known: KeySet,
     from_list: VecDeque<ObjectKey>,
     /// The list that is told when nothing is left of it.
     listed: Option<WatchEpoch>,

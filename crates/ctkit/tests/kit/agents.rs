@@ -1,8 +1,8 @@
 //! What agents report, as reactors hear it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use ctkit::{Action, AgentReport, Context, Controller, Failure, Object, Presence, Reactor, Spec as _, Store};
+use ctkit::{Action, AgentReport, Context, Controller, Failure, Manager, Object, Presence, Reactor, Spec as _, Store};
 use nimbus_client::{Channel, Endpoint};
 use nimbus_wire::v1::{self, bus_client::BusClient, frame::Frame};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use crate::{
     life::Life,
     log::Log,
     net::{Daemon, Net},
-    world::{put, ready, standing, until},
+    world::{put, quiet, ready, standing, until},
 };
 
 /// An agent of the simplest sort.
@@ -30,7 +30,8 @@ struct Agent {
 struct Listening {
     log: Log,
     applied: Log,
-    busy: Arc<Mutex<bool>>,
+    /// Objects that a call is about.
+    busy: Arc<Mutex<BTreeSet<String>>>,
     /// So many reports are not taken.
     failures: Arc<Mutex<u32>>,
 }
@@ -94,17 +95,17 @@ impl Listening {
         Controller::new(self.clone()).named("policies").publishes::<Rules>()
     }
 
-    /// One call at a time, and each takes a while.
-    async fn alone(&self) {
-        assert!(!std::mem::replace(&mut *self.busy.lock(), true), "two calls at once");
+    /// One call at a time for each object, and each takes a while.
+    async fn alone(&self, name: &str) {
+        assert!(self.busy.lock().insert(name.to_owned()), "two calls at once");
         tokio::time::sleep(Duration::from_millis(20)).await;
-        *self.busy.lock() = false;
+        self.busy.lock().remove(name);
     }
 }
 
 impl Reactor<Policy> for Listening {
     async fn on_apply(&self, cx: &Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
-        self.alone().await;
+        self.alone(policy.name()).await;
         self.applied.note(&*policy.spec.text);
         cx.update_status(|status: &mut PolicyStatus| status.zones = 1);
         cx.publish(Object::derived(&policy, "a", Rules::of(&policy, "a"))).await?;
@@ -112,7 +113,7 @@ impl Reactor<Policy> for Listening {
     }
 
     async fn on_agent_status(&self, cx: &Context, report: AgentReport<Policy>) -> Result<Action, Failure> {
-        self.alone().await;
+        self.alone(report.object.name()).await;
         let of = &report.propagation;
         let (numbers, lost) = (
             format!("{}/{} failed {}", of.applied, of.agents, of.failed),
@@ -142,7 +143,11 @@ fn child(store: &Store, message: &str) -> Vec<(v1::Key, u64, String)> {
 }
 
 fn said(store: &Store) -> String {
-    let detail = standing(store, "web").detail.unwrap();
+    said_of(store, "web")
+}
+
+fn said_of(store: &Store, name: &str) -> String {
+    let Some(detail) = standing(store, name).detail else { return String::new() };
     let status: PolicyStatus = prost::Message::decode(&*detail.value).unwrap();
     assert_eq!(status.zones, 1, "what the one says does not undo what the other said");
     status.note
@@ -190,7 +195,7 @@ async fn an_agent_that_is_lost_is_news() {
     let mut agent = Agent::connect(&daemon.net, "switch-1").await;
     agent.read(store).await;
     agent.report(&[]).await;
-    until(|| reactor.log.len() > 0).await;
+    quiet().await;
     reactor.log.take();
     drop(agent);
     until(|| reactor.log.len() > 0).await;
@@ -223,5 +228,110 @@ async fn a_report_that_was_not_taken_is_told_again() {
     assert_eq!(reactor.log.take(), expected);
     assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
     assert_eq!(ready(store, "web").0, "Reconciled");
+    life.stop().await;
+}
+
+/// An agent that came when all others had applied everything was in nobody's status: nothing was on its way any more, so
+/// nobody was told.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_comes_late_is_counted() {
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    put(store, "db", &[], "first").await;
+    life.settled().await;
+    let mut first = Agent::connect(&daemon.net, "switch-1").await;
+    first.read(store).await;
+    first.report(&[]).await;
+    until(|| said_of(store, "db") == "1/1 failed 0" && said(store) == "1/1 failed 0").await;
+    quiet().await;
+
+    // It comes, and takes its time until it has applied anything.
+    let mut late = Agent::connect(&daemon.net, "switch-2").await;
+    until(|| said_of(store, "db") == "1/2 failed 0" && said(store) == "1/2 failed 0").await;
+    quiet().await;
+    late.read(store).await;
+    late.report(&[]).await;
+    until(|| said_of(store, "db") == "2/2 failed 0" && said(store) == "2/2 failed 0").await;
+    life.stop().await;
+}
+
+/// What is told when one agent comes is told once when many do.
+#[tokio::test(start_paused = true)]
+async fn many_agents_that_come_at_once_cost_one_report_for_each_object() {
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    life.settled().await;
+    let mut first = Agent::connect(&daemon.net, "switch-0").await;
+    first.read(store).await;
+    first.report(&[]).await;
+    quiet().await;
+    reactor.log.take();
+    let mut agents = Vec::new();
+    for n in 1..=100 {
+        let mut agent = Agent::connect(&daemon.net, &format!("switch-{n}")).await;
+        agent.read(store).await;
+        agent.report(&[]).await;
+        agents.push(agent);
+    }
+    quiet().await;
+    let told = reactor.log.take();
+    assert_eq!(told.last().unwrap(), "101/101 failed 0");
+    assert!(told.len() <= 3, "{told:?}");
+    life.stop().await;
+}
+
+/// After a restart of the bus, agents came back one after the other, and statuses stayed at the number of those who were
+/// there when the first of them was looked at.
+#[tokio::test(start_paused = true)]
+async fn statuses_are_right_again_when_agents_come_back_to_a_restarted_bus() {
+    let (source, mut daemon, reactor) = (Store::in_memory(), Daemon::start(|_| {}), Listening::default());
+    put(&source, "web", &[], "first").await;
+    put(&source, "db", &[], "first").await;
+    let manager = Manager::between(source.clone(), daemon.remote()).controller(reactor.controller()).seed(7);
+    let life = Life::begin(manager).await;
+    let say = |said: &str| said_of(&source, "db") == said && said_of(&source, "web") == said;
+    for _ in 0..2 {
+        let mut agents = Vec::new();
+        for n in 0..3 {
+            let mut agent = Agent::connect(&daemon.net, &format!("switch-{n}")).await;
+            agent.read(&daemon.store).await;
+            agent.report(&[]).await;
+            agents.push(agent);
+            quiet().await;
+            let all = format!("{}/{} failed 0", n + 1, n + 1);
+            assert!(say(&all), "{} and {}, not {all}", said_of(&source, "db"), said_of(&source, "web"));
+        }
+        daemon.kill();
+        quiet().await;
+        daemon.begin();
+        quiet().await;
+        assert!(say("0/0 failed 0"), "{}", said_of(&source, "web"));
+    }
+    life.stop().await;
+}
+
+/// Agents that had come while no controller was there were in nobody's status after its restart.
+#[tokio::test(start_paused = true)]
+async fn agents_that_came_while_nobody_listened_are_counted() {
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    life.settled().await;
+    let mut first = Agent::connect(&daemon.net, "switch-1").await;
+    first.read(store).await;
+    first.report(&[]).await;
+    until(|| said(store) == "1/1 failed 0").await;
+    life.stop().await;
+    let mut late = Agent::connect(&daemon.net, "switch-2").await;
+    late.read(store).await;
+    late.report(&[]).await;
+    quiet().await;
+    let life = Life::new(store, reactor.controller()).await;
+    until(|| said(store) == "2/2 failed 0").await;
     life.stop().await;
 }

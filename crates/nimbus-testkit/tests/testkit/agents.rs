@@ -92,6 +92,7 @@ async fn a_bus_that_is_restarted_takes_nothing_from_agents_and_tells_them_nothin
     world.until_applied(&web).await;
     world.settled().await;
     assert_eq!((switch.ports(), switch.calls()), (vec![443], 1));
+    assert_eq!(world.status::<PolicyStatus>(&web), Some(PolicyStatus { applied: 1, agents: 1 }));
 
     world.stop_bus();
     world.advance(Duration::from_secs(3600)).await;
@@ -100,6 +101,28 @@ async fn a_bus_that_is_restarted_takes_nothing_from_agents_and_tells_them_nothin
     world.start_bus();
     world.settled().await;
     assert_eq!(switch.ports(), [80]);
+}
+
+/// An agent that came when everything had been applied everywhere was in nobody's status.
+#[tokio::test]
+async fn an_agent_that_comes_late_is_in_the_status_of_every_policy() {
+    let mut world = world();
+    world.scripted("a-1").label("zone", "a").takes::<Rules>().start();
+    let web = world.apply(policy(&["a"], "443")).await;
+    world.settled().await;
+    assert_eq!(world.status::<PolicyStatus>(&web), Some(PolicyStatus { applied: 1, agents: 1 }));
+    let late = world.scripted("a-2").label("zone", "a").takes::<Rules>().start();
+    late.stalls();
+    world.settled().await;
+    assert_eq!(world.status::<PolicyStatus>(&web), Some(PolicyStatus { applied: 1, agents: 2 }));
+    late.applies_everything();
+    world.settled().await;
+    assert_eq!(world.status::<PolicyStatus>(&web), Some(PolicyStatus { applied: 2, agents: 2 }));
+
+    world.restart_bus();
+    world.until_applied(&web).await;
+    world.settled().await;
+    assert_eq!(world.status::<PolicyStatus>(&web), Some(PolicyStatus { applied: 2, agents: 2 }));
 }
 
 #[tokio::test]
@@ -123,6 +146,8 @@ async fn an_agent_that_is_cut_off_gets_lost_and_comes_back() {
     agent.link().heal();
     world.until_applied(&web).await;
     assert_eq!(switch.ports(), [80]);
+    world.settled().await;
+    assert_eq!(world.status::<PolicyStatus>(&web), Some(PolicyStatus { applied: 1, agents: 1 }));
 }
 
 #[tokio::test]

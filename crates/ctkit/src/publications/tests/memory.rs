@@ -1,6 +1,8 @@
 //! What an owner costs.
 
-use std::{collections::HashMap, mem::size_of};
+use std::mem::size_of;
+
+use nimbus_core::{KeyMap, ObjectKey};
 
 use crate::publications::{
     Publications,
@@ -8,8 +10,8 @@ use crate::publications::{
 };
 
 /// Bytes of a hash table: a power of two of places, of which at most seven in eight are used, and a byte for each.
-fn table<K, V>(map: &HashMap<K, V>) -> usize {
-    (map.capacity() * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)
+fn table<V>(map: &KeyMap<V>) -> usize {
+    (map.capacity() * 8 / 7).next_power_of_two() * (size_of::<(ObjectKey, V)>() + 1)
 }
 
 #[test]

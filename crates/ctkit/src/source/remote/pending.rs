@@ -1,8 +1,8 @@
 //! Changes that lead to a position that has not been reached yet.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use nimbus_core::{ObjectKey, Revision};
+use nimbus_core::{KeyMap, ObjectKey, Revision};
 use nimbus_store::Record;
 
 use crate::source::{Change, remote::leaf::Leaf};
@@ -12,7 +12,7 @@ use crate::source::{Change, remote::leaf::Leaf};
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     changes: Vec<Option<(ObjectKey, Option<Arc<Record>>)>>,
-    places: HashMap<ObjectKey, usize>,
+    places: KeyMap<usize>,
 }
 
 // === impl Pending ===

@@ -59,6 +59,9 @@ pub(super) async fn tell(stage: &mut Stage, cast: &mut Cast) -> Result<(), Untru
         after.epoch,
         now.len()
     ));
+    // The bus knew nobody at first: the controller must have heard of all who came back.
+    at_rest(stage, cast).await?;
+    stage.screen.fact(&format!("every policy says that {agents} of {agents} agents have it"));
     stage.screen.pause().await;
     Ok(())
 }
