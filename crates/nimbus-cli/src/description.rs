@@ -23,6 +23,8 @@ pub(crate) struct Description {
     pub(crate) refs: Vec<(v1::Reference, Existence)>,
     pub(crate) owner: Option<(v1::Owner, Existence)>,
     pub(crate) relatives: Relatives,
+    /// How far its first children have come.
+    pub(crate) children: Vec<v1::Propagation>,
     pub(crate) propagation: v1::Propagation,
     /// Agents that do not have it as they should, with what happened there.
     pub(crate) agents: Vec<v1::AgentInfo>,
@@ -32,7 +34,7 @@ pub(crate) struct Description {
 #[derive(Debug, Default)]
 pub(crate) struct Relatives {
     /// Those that exist on its behalf.
-    pub(crate) children: Vec<String>,
+    pub(crate) children: Vec<v1::Key>,
     /// Those that refer to it.
     pub(crate) referrers: Vec<String>,
     /// Not all objects were looked at.
@@ -67,6 +69,7 @@ impl Description {
             }
             (None, None) => {}
         }
+        self.children(printer)?;
         self.propagation(printer)?;
         self.events(printer)
     }
@@ -107,11 +110,9 @@ impl Description {
             let name = format!("{}{weak}", key_name(&v1::Key { kind, namespace, name }));
             field(printer, if at == 0 { "Needs" } else { "" }, &existence.of(&name))?;
         }
-        let Relatives { children, referrers, looked_at } = &self.relatives;
-        for (title, names) in [("Needed by", referrers), ("Children", children)] {
-            for (at, name) in names.iter().enumerate() {
-                field(printer, if at == 0 { title } else { "" }, name)?;
-            }
+        let Relatives { referrers, looked_at, .. } = &self.relatives;
+        for (at, name) in referrers.iter().enumerate() {
+            field(printer, if at == 0 { "Needed by" } else { "" }, name)?;
         }
         if let Some(count) = looked_at {
             field(printer, "Incomplete", &format!("only {count} objects were looked at for what points to this one"))?;
@@ -148,8 +149,37 @@ impl Description {
         }
     }
 
+    /// What it has become, and how far that has come.
+    fn children(&self, printer: &mut Printer) -> Result<(), Failure> {
+        let all = &self.relatives.children;
+        if all.is_empty() {
+            return Ok(());
+        }
+        section(printer, "Children")?;
+        let mut table = Table::new(["NAME", "AGENTS", "APPLIED", "FAILED", "PENDING"].map(Column::new));
+        for (child, propagation) in all.iter().zip(&self.children) {
+            let v1::Propagation { agents, applied, failed, pending, .. } = *propagation;
+            let troubled = |count: u32, tone| Cell::from(count).tone(if count > 0 { tone } else { Tone::Plain });
+            table.row([
+                Cell::from(key_name(child)),
+                Cell::from(agents),
+                Cell::from(applied).tone(if applied == agents { Tone::Good } else { Tone::Plain }),
+                troubled(failed, Tone::Bad),
+                troubled(pending, Tone::Warning),
+            ]);
+        }
+        printer.table(&table)?;
+        match all.len() - self.children.len() {
+            0 => Ok(()),
+            more => printer.line(&format!("and {more} more")),
+        }
+    }
+
     fn propagation(&self, printer: &mut Printer) -> Result<(), Failure> {
         section(printer, "Propagation")?;
+        if propagation_report::concerns_nobody(&self.propagation) {
+            return printer.line("  no agent has subscribed to it");
+        }
         printer.table(&propagation_report::counts(&self.propagation))?;
         let laggards = propagation_report::laggards(&self.propagation);
         if !laggards.is_empty() {

@@ -93,6 +93,11 @@ pub(crate) fn excluded(propagation: &v1::Propagation) -> u32 {
     propagation.excluded.iter().map(|exclusion| exclusion.count).sum()
 }
 
+/// Whether no agent has asked for it, as for what only controllers read.
+pub(crate) fn concerns_nobody(propagation: &v1::Propagation) -> bool {
+    propagation.agents == 0 && propagation.excluded.iter().all(|exclusion| exclusion.reason() == Reason::NotSubscribed)
+}
+
 /// The numbers.
 pub(crate) fn counts(propagation: &v1::Propagation) -> Table {
     let titles = ["AGENTS", "RECEIVED", "APPLIED", "DEGRADED", "FAILED", "PENDING", "EXCLUDED"];

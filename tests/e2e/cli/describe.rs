@@ -84,7 +84,6 @@ Owner         demo.v1.NetworkPolicy/mesh   does not exist any more: another one 
 Needs         demo.v1.NetworkPolicy/mesh
               demo.v1.NetworkPolicy/nix (weak)   does not exist
 Needed by     demo.v1.NetworkPolicy/user
-Children      demo.v1.NetworkPolicy/child
 
 Conditions
 TYPE    STATE   CODE     GENERATION   MESSAGE
@@ -98,6 +97,10 @@ Status
 Spec
   zone: a
   priority: 1
+
+Children
+NAME                          AGENTS   APPLIED   FAILED   PENDING
+demo.v1.NetworkPolicy/child   2        1         1        0
 
 Propagation
 AGENTS   RECEIVED   APPLIED   DEGRADED   FAILED   PENDING   EXCLUDED
@@ -131,8 +134,7 @@ Labels        -
 Spec
 {spec}
 Propagation
-AGENTS   RECEIVED   APPLIED   DEGRADED   FAILED   PENDING   EXCLUDED
-0        0          0         0          0        0         0
+  no agent has subscribed to it
 "
         )
     };

@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
 /// Agents of each sort that are named.
 const NAMED: u32 = 20;
 
+/// Children of which it is said how far they have come.
+const CHILDREN: usize = 20;
+
 /// The contract has no way to ask what points to an object, so everything is looked at; on a large bus, that takes long.
 const LOOK_AT: usize = 20_000;
 
@@ -60,10 +63,18 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     let relatives = relatives(&client, &object).await?;
+    let mut children = Vec::new();
+    for child in relatives.children.iter().take(CHILDREN) {
+        children.push(propagation(&client, child).await?);
+    }
     let propagation = propagation(&client, &key).await?;
-    let agents = agents(&client, &propagation).await?;
+    let agents = if propagation_report::concerns_nobody(&propagation) {
+        Vec::new()
+    } else {
+        agents(&client, &propagation).await?
+    };
     let mut printer = output::page();
-    Description { object, manifest, refs, owner, relatives, propagation, agents }.print(&mut printer)?;
+    Description { object, manifest, refs, owner, relatives, children, propagation, agents }.print(&mut printer)?;
     printer.flush()
 }
 
@@ -99,7 +110,8 @@ async fn relatives(client: &Client, object: &v1::Object) -> Result<Relatives, Fa
                 is_it(&owner.kind, &owner.namespace, &owner.name) && (owner.uid.is_empty() || owner.uid == object.uid)
             };
             if other.owner.as_ref().is_some_and(owned) {
-                relatives.children.push(object_table::name(other));
+                let v1::Object { kind, namespace, name, .. } = other.clone();
+                relatives.children.push(v1::Key { kind, namespace, name });
             }
             if other
                 .refs

@@ -136,7 +136,9 @@ pub(crate) fn laggards(printer: &mut Printer, propagation: &v1::Propagation) -> 
 
 fn headline(name: &str, propagation: &v1::Propagation) -> String {
     let v1::Propagation { revision, generation, age_ms, .. } = *propagation;
-    let ago = if age_ms == 0 { "long ago".to_owned() } else { format!("{} ago", age(age_ms)) };
+    // A bus remembers the times of what it was told lately.
+    let ago =
+        if age_ms == 0 { "long ago, or before the bus was started".to_owned() } else { format!("{} ago", age(age_ms)) };
     match generation {
         // Of a transaction, the name says it.
         0 if name == format!("revision {revision}") => format!("{name}, published {ago}"),
