@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod asking;
+mod booting;
 pub(crate) mod event;
 mod finishing;
 mod fleet;

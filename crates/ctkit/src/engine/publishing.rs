@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{Backoff, Failure, KeyMap, KeySet, ObjectKey};
+use nimbus_core::{Backoff, Failure, ObjectKey};
 use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -17,15 +17,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     action::Next,
     context::Wishes,
-    engine::{
-        Engine,
-        event::Event,
-        starting::Sort,
-        station::{StationId, shard_of},
-    },
+    engine::{Engine, booting::Boot, event::Event, starting::Sort, station::StationId},
     erased::{BoxSync, NoSync},
     instances::{Permit, Shard},
-    queue::{Cause, Finish},
+    queue::Finish,
     source::CommitError,
 };
 
@@ -35,8 +30,8 @@ pub(crate) enum Phase {
     Absent,
     /// Reads what is on the bus, and begins a sync.
     Opening,
-    /// Every object is looked at once. What was on the bus before, and who is still to be looked at.
-    Booting { sync: BoxSync, before: KeyMap<Arc<Record>>, waiting: KeySet },
+    /// Every object is looked at once.
+    Booting(Boot),
     /// Everything was looked at; the sync is being ended.
     Closing,
     /// In step with the bus.
@@ -60,6 +55,13 @@ pub(crate) struct Landed {
     staged: Vec<Staged>,
     result: Result<Committed, CommitError>,
     tenure: CancellationToken,
+}
+
+/// Whether the engine has nothing better to do than to send a transaction itself. If it has, others do it meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hurry {
+    Yes,
+    No,
 }
 
 /// A shard that has begun a sync, or has ended it.
@@ -184,70 +186,6 @@ impl Engine {
         }
     }
 
-    fn boot(&mut self, station: StationId, shard: usize, before: Vec<Arc<Record>>, sync: BoxSync, now: Instant) {
-        let at = &mut self.stations[station.0];
-        let snapshot = at.snapshot();
-        let shards = at.shards.len();
-        let of = &mut at.shards[shard];
-        of.publications.recover(&before);
-        self.flights
-            .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
-        of.versions.recover(&before);
-        let is_here = |key: &ObjectKey| shard_of(key, shards) == shard;
-        let mut waiting: KeySet = snapshot
-            .list(&at.kind)
-            .map(|record| record.key().clone())
-            .filter(|key| is_here(key))
-            .collect();
-        waiting.extend(at.known.keys().filter(|key| is_here(key)).cloned());
-        waiting.extend(of.publications.owners_not_in(|owner| waiting.contains(owner)));
-        for key in &waiting {
-            self.queue.add_in(of.group, at.lane, key.clone(), Cause::Boot, now);
-        }
-        let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
-        of.phase = Phase::Booting { sync, before, waiting };
-        self.queue.open_group(of.group, now);
-        self.close_if_booted(station, shard);
-    }
-
-    /// An object has been looked at, whatever came of it.
-    pub(crate) fn looked_at(&mut self, station: StationId, key: &ObjectKey) {
-        let at = &mut self.stations[station.0];
-        let shard = at.shard_of(key);
-        if let Phase::Booting { waiting, .. } = &mut at.shards[shard].phase
-            && waiting.remove(key)
-        {
-            self.close_if_booted(station, shard);
-        }
-    }
-
-    fn close_if_booted(&mut self, station: StationId, shard: usize) {
-        let of = &mut self.stations[station.0].shards[shard];
-        let Phase::Booting { waiting, .. } = &of.phase else { return };
-        if !waiting.is_empty() {
-            return;
-        }
-        let Phase::Booting { mut sync, mut before, .. } = std::mem::replace(&mut of.phase, Phase::Closing) else {
-            return;
-        };
-        // What was published for objects that have failed since stays as it was.
-        let keep: Vec<_> = of.publications.survivors().iter().filter_map(|key| before.remove(key)).collect();
-        let (attempt, runner) = (of.attempt, self.runner.clone());
-        self.runner.tracker.spawn(async move {
-            let closed = async {
-                sync.keep(keep).await?;
-                sync.end().await
-            };
-            tokio::select! {
-                () = runner.abort.cancelled() => {}
-                result = closed => {
-                    let step = SyncStep::Closed(result.map(drop));
-                    drop(runner.events.send(Event::Synced(Synced { station, shard, attempt, step })).await);
-                }
-            }
-        });
-    }
-
     /// Puts a reaction into the next transaction of its shard.
     pub(crate) fn stage(&mut self, station: StationId, staged: Staged) {
         let shard = self.stations[station.0].shard_of(&staged.key);
@@ -255,7 +193,7 @@ impl Engine {
         batch.push(staged);
         if batch.len() >= BATCH {
             let batch = std::mem::take(batch);
-            self.send(station, shard, batch);
+            self.send(station, shard, batch, Hurry::No);
         }
     }
 
@@ -263,12 +201,12 @@ impl Engine {
     pub(crate) fn flush(&mut self) {
         for ((station, shard), batch) in std::mem::take(&mut self.batches) {
             if !batch.is_empty() {
-                self.send(station, shard, batch);
+                self.send(station, shard, batch, Hurry::Yes);
             }
         }
     }
 
-    fn send(&mut self, station: StationId, shard: usize, mut staged: Vec<Staged>) {
+    fn send(&mut self, station: StationId, shard: usize, mut staged: Vec<Staged>, hurry: Hurry) {
         let of = &self.stations[station.0].shards[shard];
         let steps: Vec<Step> = staged.iter_mut().flat_map(|staged| staged.steps.iter().cloned()).collect();
         let tenure = of.tenure.clone();
@@ -288,7 +226,9 @@ impl Engine {
         let landed = move |result| Landed { station, shard, staged, result, tenure };
         // A bus in this process has often done it by now.
         let waker = std::task::Waker::noop();
-        if let Poll::Ready(result) = commit.as_mut().poll(&mut std::task::Context::from_waker(waker)) {
+        if hurry == Hurry::Yes
+            && let Poll::Ready(result) = commit.as_mut().poll(&mut std::task::Context::from_waker(waker))
+        {
             self.landed_now.push(landed(result));
             return;
         }
@@ -340,7 +280,7 @@ impl Engine {
             // Only one of them is to blame.
             Err(_) if staged.len() > 1 => {
                 for one in staged {
-                    self.send(station, shard, vec![one]);
+                    self.send(station, shard, vec![one], Hurry::Yes);
                 }
             }
             Err(error) => {
@@ -386,7 +326,7 @@ impl Engine {
                 if until > now {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else if of.held
-                    && matches!(of.phase, Phase::Booting { .. } | Phase::Closing | Phase::Live)
+                    && matches!(of.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
                     && self.queue.is_group_closed(of.group)
                 {
                     self.queue.open_group(of.group, now);
