@@ -15,8 +15,8 @@ use crate::{
     controller::Deletion,
     engine::{
         Engine,
-        publishing::{Staged, fencing},
         run::Start,
+        sending::{Staged, fencing},
         station::{Difference, Station, StationId, difference},
     },
     instances::Shard,
