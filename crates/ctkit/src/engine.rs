@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod asking;
+mod booting;
 pub(crate) mod event;
 mod finishing;
 mod fleet;
@@ -12,6 +13,7 @@ mod planning;
 pub(crate) mod publishing;
 pub(crate) mod referring;
 mod run;
+pub(crate) mod sending;
 mod sharing;
 mod starting;
 pub(crate) mod station;
@@ -39,9 +41,10 @@ use self::{
     event::Event,
     flights::Flights,
     observing::Rounds,
-    publishing::{Landed, Phase, Staged},
+    publishing::Phase,
     referring::SharedReferences,
     run::Runner,
+    sending::{Landed, Staged},
     starting::Sort,
     station::{Shard, Station, StationId},
     versions::Versions,

@@ -42,12 +42,17 @@ impl Snapshot {
 
     /// All objects of a kind, in the order of their names.
     pub fn list(&self, kind: &Kind) -> impl Iterator<Item = &Arc<Record>> {
+        self.list_after(kind, None)
+    }
+
+    /// The same, of those that come after a name.
+    pub(crate) fn list_after(&self, kind: &Kind, after: Option<&ObjectKey>) -> impl Iterator<Item = &Arc<Record>> {
         let (state, copy) = match &self.0 {
             View::State(state) => (state.kind(kind), None),
             View::Copies(copies) => (None, copies.get(kind)),
         };
-        let of_state = state.into_iter().flat_map(|kind| kind.all().iter(None));
-        of_state.chain(copy.into_iter().flat_map(|copy| copy.objects.iter()))
+        let of_state = state.into_iter().flat_map(move |kind| kind.all().iter(after));
+        of_state.chain(copy.into_iter().flat_map(move |copy| copy.objects.after(after)))
     }
 
     /// Everything up to this revision is in it; of several kinds that were read one by one, that of the oldest.

@@ -61,6 +61,10 @@ pub(crate) fn edit_detail<S: Spec + PartialEq>(standing: &mut v1::Standing, edit
 /// Sets a condition, and says whether anything differs from before: there is one of each type, in their order, and none
 /// gives way to one that speaks of an older generation.
 pub(crate) fn set_condition(standing: &mut v1::Standing, new: v1::Condition) -> bool {
+    if standing.conditions.is_empty() {
+        standing.conditions.push(new);
+        return true;
+    }
     let newest = standing
         .conditions
         .iter()

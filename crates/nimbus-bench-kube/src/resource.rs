@@ -62,7 +62,7 @@ const ZONES: [&str; 4] = ["north", "east", "south", "west"];
 impl Workload {
     /// The n-th object, with what every API server adds to its metadata and no more.
     pub(crate) fn new(number: u64, payload: u32) -> Self {
-        let zone = ZONES[number as usize % ZONES.len()];
+        let spec = WorkloadSpec::new(number, payload);
         Self {
             metadata: ObjectMeta {
                 name: Some(format!("workload-{number:07}")),
@@ -70,15 +70,10 @@ impl Workload {
                 uid: Some(format!("00000000-0000-4000-8000-{number:012x}")),
                 resource_version: Some((1_000_000 + number).to_string()),
                 generation: Some(1),
-                labels: Some(BTreeMap::from([("zone".to_owned(), zone.to_owned())])),
+                labels: Some(BTreeMap::from([("zone".to_owned(), spec.zone.clone())])),
                 ..ObjectMeta::default()
             },
-            spec: WorkloadSpec {
-                zone: zone.to_owned(),
-                replicas: number as u32 % 10,
-                paused: false,
-                payload: "x".repeat(payload as usize),
-            },
+            spec,
         }
     }
 
@@ -133,12 +128,26 @@ impl Resource for Workload {
     }
 }
 
+// === impl WorkloadSpec ===
+
+impl WorkloadSpec {
+    /// That of the n-th object.
+    fn new(number: u64, payload: u32) -> Self {
+        Self {
+            zone: ZONES[number as usize % ZONES.len()].to_owned(),
+            replicas: number as u32 % 10,
+            paused: false,
+            payload: "x".repeat(payload as usize),
+        }
+    }
+}
+
 // === impl WorkloadMessage ===
 
 impl WorkloadMessage {
     /// That of the n-th object.
     pub(crate) fn new(number: u64, payload: u32) -> Self {
-        let Workload { spec: WorkloadSpec { zone, replicas, paused, payload }, .. } = Workload::new(number, payload);
+        let WorkloadSpec { zone, replicas, paused, payload } = WorkloadSpec::new(number, payload);
         Self { zone, replicas, paused, payload }
     }
 

@@ -5,11 +5,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     engine::{
-        observing::Observed,
-        publishing::{Landed, Synced},
-        run::Finished,
-        station::StationId,
-        writing::Written,
+        observing::Observed, publishing::Synced, run::Finished, sending::Landed, station::StationId, writing::Written,
     },
     handle::{Dangling, Entry, Explanation},
     instances::ShardEvent,

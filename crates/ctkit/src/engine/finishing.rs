@@ -14,8 +14,8 @@ use crate::{
     controller::Deletion,
     engine::{
         Engine,
-        publishing::Staged,
         run::{Ending, Finished},
+        sending::{Delivered, Staged},
         starting::Sort,
         station::StationId,
         writeback::{Memory, StatusWish},
@@ -30,14 +30,13 @@ use crate::{
 impl Engine {
     /// A reaction is over.
     pub(crate) fn finished(&mut self, finished: Finished, now: Instant) {
-        let Finished { lane, key, cx, ending, tenure } = finished;
+        let Finished { lane, key, wishes, ending, tenure } = finished;
         let station = self.station_of(lane);
         if tenure.is_cancelled() {
             // Nothing comes of it, but that the object can be looked at again, if it is ours again.
             return self.give_back(station, &key, now);
         }
         let Some((sort, record)) = self.running.remove(&(station, key.clone())) else { return };
-        let wishes = cx.take();
         let at = &mut self.stations[station.0];
         if let Some(told) = at.telling.remove(&key)
             && !matches!(ending, Ending::Returned(Ok(_)))
@@ -98,8 +97,8 @@ impl Engine {
     }
 
     /// It went well, and is published.
-    pub(crate) fn succeed(&mut self, station: StationId, staged: Staged, now: Instant) {
-        let Staged { key, record, sort, next, wishes, .. } = staged;
+    pub(crate) fn succeed(&mut self, station: StationId, delivered: Delivered, now: Instant) {
+        let Delivered { key, record, sort, next, wishes, children, .. } = delivered;
         let at = &mut self.stations[station.0];
         let lane = at.lane;
         match sort {
@@ -129,7 +128,7 @@ impl Engine {
                     record.is_deleting() && at.finalizer.as_ref().is_some_and(|name| record.finalizers().contains(name))
                 };
                 let stays = newest.as_ref().is_some_and(|newest| sort != Sort::Recreate && marked(newest));
-                let mut gone: Vec<_> = staged.steps.iter().map(|step| step.op.key().clone()).collect();
+                let mut gone: Vec<_> = children.into_iter().map(|child| child.key).collect();
                 if stays && at.deletion == Deletion::AfterAgents {
                     // What is remembered says for what to wait, whoever withdrew it, until there is nothing to wait for.
                     gone.extend(self.remembered_children(station, &key));

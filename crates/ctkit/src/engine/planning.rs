@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::{
-    engine::{Engine, publishing::Staged, station::StationId},
+    engine::{Engine, sending::Staged, station::StationId},
     plan::{Planned, PlannedChange},
 };
 

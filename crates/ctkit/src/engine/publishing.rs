@@ -1,31 +1,27 @@
 //! From reactions to the bus: transactions of many reactions, and a sync for every beginning.
 
 use std::{
-    future::{Future, poll_fn},
-    pin::Pin,
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use nimbus_core::{Backoff, Failure, KeyMap, KeySet, ObjectKey};
-use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
+use nimbus_core::{Backoff, Failure, Revision};
+use nimbus_store::Record;
 use rand::RngExt as _;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    action::Next,
-    context::Wishes,
     engine::{
         Engine,
+        booting::Boot,
         event::Event,
-        starting::Sort,
-        station::{StationId, shard_of},
+        sending::{Delivered, Fate, Landed, Parcel, Staged, fencing, run_out},
+        station::StationId,
     },
     erased::{BoxSync, NoSync},
-    instances::{Permit, Shard},
-    queue::{Cause, Finish},
+    instances::Shard,
+    queue::Finish,
     source::CommitError,
 };
 
@@ -35,31 +31,19 @@ pub(crate) enum Phase {
     Absent,
     /// Reads what is on the bus, and begins a sync.
     Opening,
-    /// Every object is looked at once. What was on the bus before, and who is still to be looked at.
-    Booting { sync: BoxSync, before: KeyMap<Arc<Record>>, waiting: KeySet },
+    /// Every object is looked at once.
+    Booting(Boot),
     /// Everything was looked at; the sync is being ended.
     Closing,
     /// In step with the bus.
     Live,
 }
 
-/// A reaction that went well, and what is to be published for it.
-pub(crate) struct Staged {
-    pub(crate) key: ObjectKey,
-    pub(crate) record: Arc<Record>,
-    pub(crate) sort: Sort,
-    pub(crate) next: Next,
-    pub(crate) wishes: Wishes,
-    pub(crate) steps: Vec<Step>,
-}
-
-/// A transaction that has reached the bus, or has not.
-pub(crate) struct Landed {
-    station: StationId,
-    shard: usize,
-    staged: Vec<Staged>,
-    result: Result<Committed, CommitError>,
-    tenure: CancellationToken,
+/// Whether the engine has nothing better to do than to send a transaction itself. If it has, others do it meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hurry {
+    Yes,
+    No,
 }
 
 /// A shard that has begun a sync, or has ended it.
@@ -76,8 +60,6 @@ pub(crate) enum SyncStep {
     Opened(Vec<Arc<Record>>, BoxSync),
     Closed(Result<(), CommitError>),
 }
-
-type Commit = Pin<Box<dyn Future<Output = Result<Committed, CommitError>> + Send>>;
 
 /// Reactions in one transaction. More would not be cheaper for each, and all of them wait for the whole.
 const BATCH: usize = 256;
@@ -184,70 +166,6 @@ impl Engine {
         }
     }
 
-    fn boot(&mut self, station: StationId, shard: usize, before: Vec<Arc<Record>>, sync: BoxSync, now: Instant) {
-        let at = &mut self.stations[station.0];
-        let snapshot = at.snapshot();
-        let shards = at.shards.len();
-        let of = &mut at.shards[shard];
-        of.publications.recover(&before);
-        self.flights
-            .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
-        of.versions.recover(&before);
-        let is_here = |key: &ObjectKey| shard_of(key, shards) == shard;
-        let mut waiting: KeySet = snapshot
-            .list(&at.kind)
-            .map(|record| record.key().clone())
-            .filter(|key| is_here(key))
-            .collect();
-        waiting.extend(at.known.keys().filter(|key| is_here(key)).cloned());
-        waiting.extend(of.publications.owners_not_in(|owner| waiting.contains(owner)));
-        for key in &waiting {
-            self.queue.add_in(of.group, at.lane, key.clone(), Cause::Boot, now);
-        }
-        let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
-        of.phase = Phase::Booting { sync, before, waiting };
-        self.queue.open_group(of.group, now);
-        self.close_if_booted(station, shard);
-    }
-
-    /// An object has been looked at, whatever came of it.
-    pub(crate) fn looked_at(&mut self, station: StationId, key: &ObjectKey) {
-        let at = &mut self.stations[station.0];
-        let shard = at.shard_of(key);
-        if let Phase::Booting { waiting, .. } = &mut at.shards[shard].phase
-            && waiting.remove(key)
-        {
-            self.close_if_booted(station, shard);
-        }
-    }
-
-    fn close_if_booted(&mut self, station: StationId, shard: usize) {
-        let of = &mut self.stations[station.0].shards[shard];
-        let Phase::Booting { waiting, .. } = &of.phase else { return };
-        if !waiting.is_empty() {
-            return;
-        }
-        let Phase::Booting { mut sync, mut before, .. } = std::mem::replace(&mut of.phase, Phase::Closing) else {
-            return;
-        };
-        // What was published for objects that have failed since stays as it was.
-        let keep: Vec<_> = of.publications.survivors().iter().filter_map(|key| before.remove(key)).collect();
-        let (attempt, runner) = (of.attempt, self.runner.clone());
-        self.runner.tracker.spawn(async move {
-            let closed = async {
-                sync.keep(keep).await?;
-                sync.end().await
-            };
-            tokio::select! {
-                () = runner.abort.cancelled() => {}
-                result = closed => {
-                    let step = SyncStep::Closed(result.map(drop));
-                    drop(runner.events.send(Event::Synced(Synced { station, shard, attempt, step })).await);
-                }
-            }
-        });
-    }
-
     /// Puts a reaction into the next transaction of its shard.
     pub(crate) fn stage(&mut self, station: StationId, staged: Staged) {
         let shard = self.stations[station.0].shard_of(&staged.key);
@@ -255,7 +173,7 @@ impl Engine {
         batch.push(staged);
         if batch.len() >= BATCH {
             let batch = std::mem::take(batch);
-            self.send(station, shard, batch);
+            self.send(station, shard, batch, Hurry::No);
         }
     }
 
@@ -263,74 +181,55 @@ impl Engine {
     pub(crate) fn flush(&mut self) {
         for ((station, shard), batch) in std::mem::take(&mut self.batches) {
             if !batch.is_empty() {
-                self.send(station, shard, batch);
+                self.send(station, shard, batch, Hurry::Yes);
             }
         }
     }
 
-    fn send(&mut self, station: StationId, shard: usize, mut staged: Vec<Staged>) {
+    fn send(&mut self, station: StationId, shard: usize, staged: Vec<Staged>, hurry: Hurry) {
         let of = &self.stations[station.0].shards[shard];
-        let steps: Vec<Step> = staged.iter_mut().flat_map(|staged| staged.steps.iter().cloned()).collect();
-        let tenure = of.tenure.clone();
-        if steps.is_empty() {
-            let result = Ok(Committed { revision: nimbus_core::Revision::ZERO, outcomes: Vec::new() });
-            self.landed_now.push(Landed { station, shard, staged, result, tenure });
-            return;
-        }
-        let Some(permit) = self.shares.permit(Shard::at(shard)) else {
-            // Somebody else may have it by now. Nothing was sent, and nothing will be.
-            self.landed_now.push(Landed { station, shard, staged, result: Err(run_out()), tenure });
-            return;
+        let parcel = Parcel {
+            station,
+            shard,
+            publisher: of.publisher.clone(),
+            staged,
+            tenure: of.tenure.clone(),
+            target: self.target.clone(),
+            shares: self.shares.clone(),
+            leases_there: self.same,
         };
-        let (fence, leases) = fencing(permit, self.same);
-        let txn = Txn { publisher: of.publisher.clone(), fence, leases, steps };
-        let mut commit: Commit = self.target.commit(txn);
-        let landed = move |result| Landed { station, shard, staged, result, tenure };
+        let mut sending = Box::pin(parcel.send());
         // A bus in this process has often done it by now.
-        let waker = std::task::Waker::noop();
-        if let Poll::Ready(result) = commit.as_mut().poll(&mut std::task::Context::from_waker(waker)) {
-            self.landed_now.push(landed(result));
+        if hurry == Hurry::Yes
+            && let Poll::Ready(landed) = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            self.landed_now.push(landed);
             return;
         }
         let runner = self.runner.clone();
         self.runner.tracker.spawn(async move {
-            let result = poll_fn(|cx| commit.as_mut().poll(cx)).await;
-            drop(runner.events.send(Event::Landed(landed(result))).await);
+            let landed = sending.await;
+            drop(runner.events.send(Event::Landed(landed)).await);
         });
     }
 
     /// A transaction has reached the bus, or has not.
     pub(crate) fn landed(&mut self, landed: Landed, now: Instant) {
-        let Landed { station, shard, staged, result, tenure } = landed;
+        let Landed { station, shard, fate, tenure } = landed;
         if tenure.is_cancelled() {
             // Whoever has it now looks at everything again.
-            return staged.iter().for_each(|one| self.give_back(station, &one.key, now));
+            return fate.keys().iter().for_each(|key| self.give_back(station, key, now));
         }
-        match result {
-            Ok(committed) => {
-                self.bus_took_it(station, shard);
-                let mut outcomes = committed.outcomes.iter();
-                for one in staged {
-                    let changed = outcomes
-                        .by_ref()
-                        .take(one.steps.len())
-                        .any(|outcome| !matches!(outcome.effect, Effect::Unchanged | Effect::Absent));
-                    let at = &mut self.stations[station.0];
-                    let of = &mut at.shards[shard];
-                    of.publications.committed(&one.key);
-                    of.versions.committed(&one.steps);
-                    if changed && at.listens {
-                        if self.agents.may_have(committed.revision) {
-                            // An agent was faster than the answer, and what it said could not be put down to anybody.
-                            at.news.entry(one.key.clone()).or_default();
-                        }
-                        self.flights.watch(committed.revision, station, one.key.clone());
-                    }
-                    self.succeed(station, one, now);
-                }
+        let (error, staged) = match fate {
+            Fate::Refused(error, staged) => (error, staged),
+            Fate::Taken(revision, delivered) => {
+                self.stations[station.0].shards[shard].stalled = None;
+                return delivered.into_iter().for_each(|one| self.delivered(station, revision, one, now));
             }
-            Err(CommitError::Unavailable(message)) => self.stall(station, shard, &staged, &message, now),
-            Err(CommitError::Fenced(message)) => {
+        };
+        match error {
+            CommitError::Unavailable(message) => self.stall(station, shard, &staged, &message, now),
+            CommitError::Fenced(message) => {
                 tracing::warn!(publisher = %self.stations[station.0].shards[shard].publisher, message, "fenced");
                 for one in staged {
                     self.give_back(station, &one.key, now);
@@ -338,12 +237,12 @@ impl Engine {
                 self.doubt(station, shard, now);
             }
             // Only one of them is to blame.
-            Err(_) if staged.len() > 1 => {
+            _ if staged.len() > 1 => {
                 for one in staged {
-                    self.send(station, shard, vec![one]);
+                    self.send(station, shard, vec![one], Hurry::Yes);
                 }
             }
-            Err(error) => {
+            error => {
                 for one in staged {
                     let publications = &mut self.stations[station.0].shards[shard].publications;
                     publications.refused(&one.key);
@@ -355,6 +254,22 @@ impl Engine {
                 }
             }
         }
+    }
+
+    fn delivered(&mut self, station: StationId, revision: Revision, one: Delivered, now: Instant) {
+        let at = &mut self.stations[station.0];
+        let shard = at.shard_of(&one.key);
+        let of = &mut at.shards[shard];
+        of.publications.committed(&one.key);
+        of.versions.committed(&one.children);
+        if one.changed && at.listens {
+            if self.agents.may_have(revision) {
+                // An agent was faster than the answer, and what it said could not be put down to anybody.
+                at.news.entry(one.key.clone()).or_default();
+            }
+            self.flights.watch(revision, station, one.key.clone());
+        }
+        self.succeed(station, one, now);
     }
 
     /// That the bus is away is no fault of the objects: they wait, and are looked at again when it is back.
@@ -373,10 +288,6 @@ impl Engine {
         self.queue.close_group(of.group, now);
     }
 
-    fn bus_took_it(&mut self, station: StationId, shard: usize) {
-        self.stations[station.0].shards[shard].stalled = None;
-    }
-
     /// Shards that have waited for long enough for a bus that takes nothing try again.
     pub(crate) fn unstall(&mut self, now: Instant) -> Option<Instant> {
         let mut next: Option<Instant> = None;
@@ -386,7 +297,7 @@ impl Engine {
                 if until > now {
                     next = Some(next.map_or(until, |next| next.min(until)));
                 } else if of.held
-                    && matches!(of.phase, Phase::Booting { .. } | Phase::Closing | Phase::Live)
+                    && matches!(of.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
                     && self.queue.is_group_closed(of.group)
                 {
                     self.queue.open_group(of.group, now);
@@ -395,16 +306,6 @@ impl Engine {
         }
         next
     }
-}
-
-fn run_out() -> CommitError {
-    CommitError::Fenced("the lease has run out".to_owned())
-}
-
-/// What a transaction must carry: where the leases are, themselves; elsewhere, a number that rises with every holder.
-pub(crate) fn fencing(permit: Permit, leases_there: bool) -> (u64, Vec<Guard>) {
-    let token = permit.guard().map_or(0, |guard| guard.token);
-    if leases_there { (token, permit.into_guards()) } else { (token, Vec::new()) }
 }
 
 /// What a refusal means for the object that was reacted to.

@@ -11,7 +11,13 @@ use nimbus_core::{Failure, ObjectKey, panic_message};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{action::Action, context::Context, engine::event::Event, queue::Lane, reactor::Reaction};
+use crate::{
+    action::Action,
+    context::{Context, Wishes},
+    engine::event::Event,
+    queue::Lane,
+    reactor::Reaction,
+};
 
 /// A reaction that is to begin.
 pub(crate) struct Start {
@@ -29,7 +35,8 @@ pub(crate) struct Start {
 pub(crate) struct Finished {
     pub(crate) lane: Lane,
     pub(crate) key: ObjectKey,
-    pub(crate) cx: Context,
+    /// What it wanted.
+    pub(crate) wishes: Wishes,
     pub(crate) ending: Ending,
     pub(crate) tenure: CancellationToken,
 }
@@ -102,7 +109,7 @@ impl Runner {
 
 impl Start {
     fn finish(self, ending: Ending) -> Finished {
-        Finished { lane: self.lane, key: self.key, cx: self.cx, ending, tenure: self.tenure }
+        Finished { lane: self.lane, key: self.key, wishes: self.cx.take(), ending, tenure: self.tenure }
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
     controller::Deletion,
     engine::{
         Engine,
-        publishing::{Staged, fencing},
         run::Start,
+        sending::{Staged, fencing},
         station::{Difference, Station, StationId, difference},
     },
     instances::Shard,
@@ -62,12 +62,17 @@ impl Engine {
     /// Starts as many reactions as the queue allows.
     pub(crate) fn start(&mut self, now: Instant) {
         let mut chunk = Vec::new();
-        while let Some(job) = self.queue.next(now) {
-            if let Some(start) = self.begin(&job, now) {
-                chunk.push(start);
+        loop {
+            while let Some(job) = self.queue.next(now) {
+                if let Some(start) = self.begin(&job, now) {
+                    chunk.push(start);
+                }
+                if chunk.len() >= CHUNK {
+                    self.runner.run(std::mem::take(&mut chunk));
+                }
             }
-            if chunk.len() >= CHUNK {
-                self.runner.run(std::mem::take(&mut chunk));
+            if !self.feed(now) {
+                break;
             }
         }
         if !chunk.is_empty() {
@@ -112,6 +117,9 @@ impl Engine {
         let at = &mut self.stations[station.0];
         let known = at.known.entry(key.clone()).or_default();
         known.round += 1;
+        if sort != Sort::Status {
+            known.begun = at.shards[shard].attempt;
+        }
         if let (Sort::Apply, Some(newest)) = (sort, &newest) {
             known.tried = Some(newest.clone());
         }

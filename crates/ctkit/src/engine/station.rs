@@ -70,6 +70,8 @@ pub(crate) struct Known {
     pub(crate) tried: Option<Arc<Record>>,
     /// Counts reactions, so that whoever looked at the world meanwhile can be told apart.
     pub(crate) round: u64,
+    /// During which attempt to sync it was last looked at.
+    pub(crate) begun: u64,
     /// The kit has written its status at this revision: what is older is not read again.
     pub(crate) wrote: Revision,
     /// It waits until that can be read, since then.

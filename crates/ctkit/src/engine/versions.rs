@@ -7,15 +7,17 @@
 use std::sync::Arc;
 
 use nimbus_core::{Generation, KeyMap, ObjectKey};
-use nimbus_store::{Draft, Op, Record, Step};
+use nimbus_store::{Draft, Op, Record};
 use nimbus_wire::v1;
+
+use crate::engine::sending::Child;
 
 /// Which generation of each child is on the bus.
 #[derive(Debug, Default)]
 pub(crate) struct Versions(KeyMap<Version>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
+pub(crate) struct Version {
     generation: Generation,
     /// Stands for the spec.
     digest: u64,
@@ -54,18 +56,12 @@ impl Versions {
     }
 
     /// A transaction has happened.
-    pub(crate) fn committed(&mut self, steps: &[Step]) {
-        for step in steps {
-            match &step.op {
-                Op::Upsert(Draft { key, generation: Some(generation), spec, .. }) => {
-                    let version = Version { generation: *generation, digest: digest(spec) };
-                    match self.0.get_mut(key) {
-                        Some(before) => *before = version,
-                        None => drop(self.0.insert(key.clone(), version)),
-                    }
-                }
-                Op::Delete(key) => drop(self.0.remove(key)),
-                _ => {}
+    pub(crate) fn committed(&mut self, children: &[Child]) {
+        for Child { key, version } in children {
+            match (version, self.0.get_mut(key)) {
+                (Some(version), Some(before)) => *before = *version,
+                (Some(version), None) => drop(self.0.insert(key.clone(), *version)),
+                (None, _) => drop(self.0.remove(key)),
             }
         }
     }
@@ -80,6 +76,16 @@ impl Versions {
             Some(v1::Published { key: Some(key.to_wire()), generation: version.generation.0, digest: version.digest })
         };
         children.into_iter().filter_map(published).collect()
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    /// That which is on the bus when this was done, if it is to be there.
+    pub(crate) fn of(op: &Op) -> Option<Self> {
+        let Op::Upsert(Draft { generation: Some(generation), spec, .. }) = op else { return None };
+        Some(Self { generation: *generation, digest: digest(spec) })
     }
 }
 

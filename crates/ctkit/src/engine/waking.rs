@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use crate::{
     engine::{
         Engine,
+        publishing::Phase,
         station::{Difference, StationId, difference},
     },
     queue::Cause,
@@ -46,6 +47,11 @@ impl Engine {
     /// Looks whether a change concerns a reactor, and how.
     fn wake(&mut self, station: StationId, key: &ObjectKey, boot: bool, now: Instant) {
         let at = &mut self.stations[station.0];
+        let is_shut = matches!(at.shards[at.shard_of(key)].phase, Phase::Absent | Phase::Opening);
+        if is_shut && !at.known.contains_key(key) {
+            // When its shard begins, everything is looked at; until then, there is nothing to be noted of this one.
+            return;
+        }
         let newest = at.find(key);
         let known = at.known.get_mut(key);
         let cause = match (newest, known) {

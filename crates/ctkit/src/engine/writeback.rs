@@ -273,7 +273,7 @@ impl StatusWish {
     fn step(&self, record: &Record) -> Option<Step> {
         let (mut standing, _) = standing::read(record.status_bytes());
         self.grant(&mut standing);
-        match standing::write(record, &self.seen, &standing) {
+        match standing::write(record, &self.seen, standing) {
             Write::Needed(step) => Some(*step),
             Write::Unchanged | Write::Superseded | Write::Behind => None,
         }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    engine::{Engine, event::Event, publishing::fencing, station::StationId},
+    engine::{Engine, event::Event, sending::fencing, station::StationId},
     instances::Shard,
     source::CommitError,
 };

@@ -1,6 +1,6 @@
 //! One kind at one moment.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
 use imbl::OrdMap;
 use nimbus_core::{ObjectKey, Revision};
@@ -58,12 +58,19 @@ impl Objects {
 
     /// In the order of their names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Record>> {
+        self.after(None)
+    }
+
+    /// The same, of those that come after a name.
+    pub(crate) fn after(&self, after: Option<&ObjectKey>) -> impl Iterator<Item = &Arc<Record>> {
         let (view, map) = match self {
             Self::View(view) => (Some(view), None),
             Self::Map(objects) => (None, Some(objects)),
         };
-        let of_view = view.into_iter().flat_map(|view| view.iter(None));
-        of_view.chain(map.into_iter().flat_map(OrdMap::values))
+        let of_view = view.into_iter().flat_map(move |view| view.iter(after));
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let of_map = map.into_iter().flat_map(move |map| map.range::<_, ObjectKey>((from, Bound::Unbounded)));
+        of_view.chain(of_map.map(|(_, record)| record))
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -132,9 +132,9 @@ fn a_detail_that_is_equal_keeps_its_bytes() {
 #[test]
 fn a_status_is_written_only_if_it_differs() {
     let standing = v1::Standing { conditions: vec![condition("Ready", 2)], detail: None };
-    assert!(matches!(write(&record(2, bytes(&standing), 2), &seen(1, 2), &standing), Write::Unchanged));
-    assert!(matches!(write(&record(3, bytes(&standing), 2), &seen(1, 3), &standing), Write::Needed(_)));
-    let Write::Needed(step) = write(&record(2, Bytes::new(), 0), &seen(1, 2), &standing) else {
+    assert!(matches!(write(&record(2, bytes(&standing), 2), &seen(1, 2), standing.clone()), Write::Unchanged));
+    assert!(matches!(write(&record(3, bytes(&standing), 2), &seen(1, 3), standing.clone()), Write::Needed(_)));
+    let Write::Needed(step) = write(&record(2, Bytes::new(), 0), &seen(1, 2), standing.clone()) else {
         panic!("there is none yet")
     };
     let Op::Status(draft) = step.op else { panic!("only the status is written") };
@@ -147,7 +147,7 @@ fn a_status_is_written_only_if_it_differs() {
 #[test]
 fn a_status_never_speaks_of_a_generation_that_was_not_seen() {
     let ahead = v1::Standing { conditions: vec![condition("Applied", 2), condition("Ready", 3)], detail: None };
-    let Write::Needed(step) = write(&record(3, Bytes::new(), 1), &seen(1, 2), &ahead) else {
+    let Write::Needed(step) = write(&record(3, Bytes::new(), 1), &seen(1, 2), ahead) else {
         panic!("it is newer than the one that is there")
     };
     let Op::Status(draft) = step.op else { panic!("only the status is written") };
@@ -159,7 +159,7 @@ fn a_status_never_speaks_of_a_generation_that_was_not_seen() {
 #[test]
 fn a_status_of_an_older_generation_or_another_life_is_dropped() {
     let standing = v1::Standing::default();
-    assert!(matches!(write(&record(3, Bytes::new(), 3), &seen(1, 2), &standing), Write::Superseded));
-    assert!(matches!(write(&record(1, Bytes::new(), 0), &seen(2, 1), &standing), Write::Superseded));
-    assert!(matches!(write(&record(2, Bytes::new(), 0), &seen(1, 3), &standing), Write::Behind));
+    assert!(matches!(write(&record(3, Bytes::new(), 3), &seen(1, 2), standing.clone()), Write::Superseded));
+    assert!(matches!(write(&record(1, Bytes::new(), 0), &seen(2, 1), standing.clone()), Write::Superseded));
+    assert!(matches!(write(&record(2, Bytes::new(), 0), &seen(1, 3), standing), Write::Behind));
 }

@@ -31,14 +31,13 @@ pub(crate) enum Write {
 ///
 /// It speaks of the generation that was seen, which may be older than that of the record, and never of a newer one.
 /// Nor does any of its conditions: one that claims to is not told.
-pub(crate) fn write(record: &Record, seen: &Seen, standing: &v1::Standing) -> Write {
+pub(crate) fn write(record: &Record, seen: &Seen, mut standing: v1::Standing) -> Write {
     if *record.uid() != seen.uid || record.observed() > seen.generation {
         return Write::Superseded;
     }
     if record.generation() < seen.generation {
         return Write::Behind;
     }
-    let mut standing = standing.clone();
     standing.conditions.retain(|condition| condition.generation <= seen.generation.0);
     let status = standing.pack_to_vec();
     if record.status_bytes() == status && record.observed() == seen.generation {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod agents;
+mod booting;
 mod faulty;
 mod kinds;
 mod life;

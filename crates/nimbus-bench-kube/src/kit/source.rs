@@ -16,7 +16,6 @@ use nimbus_core::{
     ScopeHash, Spec as _, Uid,
 };
 use nimbus_store::{Committed, Content, Slot, Txn};
-use prost::Message as _;
 use tokio_stream::{Stream, StreamExt as _};
 
 use crate::resource::WorkloadMessage;
@@ -107,7 +106,7 @@ fn record(kind: &Kind, manager: &PublisherId, number: u64, payload: u32) -> Arc<
         finalizers: Finalizers::default(),
         deleting: false,
         audience: Audience::Everyone,
-        spec: message.pack().encode_to_vec().into(),
+        spec: message.pack_to_vec().into(),
         status: Bytes::new(),
         observed: Generation(0),
     };

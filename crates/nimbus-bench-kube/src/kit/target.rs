@@ -129,11 +129,10 @@ impl Target for Map {
             let Op::Upsert(draft) = step.op else {
                 return Err(CommitError::Invalid { key: None, message: "children are published only".to_owned() });
             };
-            let encoded = encode(&draft, &txn.publisher, revision);
-            let before = children.insert(draft.key.name().to_owned(), encoded);
+            let (name, uid, generation) = (draft.key.name().to_owned(), draft.uid.clone(), draft.generation);
+            let before = children.insert(name, encode(draft, &txn.publisher, revision));
             let effect = if before.is_some() { Effect::Updated } else { Effect::Created };
-            let generation = draft.generation.unwrap_or_default();
-            outcomes.push(Outcome { effect, uid: draft.uid, generation, revision });
+            outcomes.push(Outcome { effect, uid, generation: generation.unwrap_or_default(), revision });
         }
         Ok(Committed { revision, outcomes })
     }
@@ -178,8 +177,7 @@ impl OpenSync for NoSweep {
 }
 
 /// The child as it would travel.
-fn encode(draft: &Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
-    let draft = draft.clone();
+fn encode(draft: Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
     let content = Content {
         key: draft.key,
         uid: draft.uid.expect("names of derived objects come with a uid"),
