@@ -4,11 +4,16 @@
 //! so build both: `cargo build --release -p nimbus-cli -p nimbus-bench`. For `fleet`, so are the agents: `-p sim-agent`.
 
 mod client;
+mod comparison;
+mod crowd;
+mod fanout;
 mod fleet;
 mod held;
+mod histogram;
 mod objects;
 mod operator;
 mod propagation;
+mod protocol;
 mod publisher;
 mod report;
 mod restart;
@@ -17,6 +22,7 @@ mod session;
 mod simulation;
 mod stall;
 mod subscriber;
+mod system;
 mod targeted;
 mod usage;
 
@@ -41,6 +47,11 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// How much goes to many subscribers, and what each delivery costs, beside the peers.
+    Fanout(fanout::Arguments),
+    /// The floor that others are compared with: a server that only writes.
+    #[command(hide = true)]
+    Floor,
     /// What a subscriber that stops reading costs the bus, and whether it ends exact.
     Stall(stall::Arguments),
     /// What a restart of the bus costs its subscribers, and whether they lose anything.
@@ -84,6 +95,8 @@ async fn interrupted() {
 async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCode> {
     client::allow_many_connections()?;
     let (name, subscribers) = match command {
+        Command::Floor => return system::serve_floor().await.map(|()| ExitCode::SUCCESS),
+        Command::Fanout(arguments) => ("fanout", arguments.subscribers()),
         Command::Stall(arguments) => ("stall", arguments.subscribers()),
         Command::Restart(arguments) => ("restart", arguments.subscribers()),
         Command::Targeted(arguments) => ("targeted", arguments.subscribers()),
@@ -93,6 +106,8 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
     client::check_connections(subscribers)?;
     let mut report = Report::begin(name, json.as_deref())?;
     match command {
+        Command::Floor => {}
+        Command::Fanout(arguments) => fanout::run(arguments, &mut report).await?,
         Command::Stall(arguments) => stall::run(arguments, &mut report).await?,
         Command::Restart(arguments) => restart::run(arguments, &mut report).await?,
         Command::Targeted(arguments) => targeted::run(arguments, &mut report).await?,

@@ -22,12 +22,6 @@ pub(crate) struct Server {
 /// How long the bus is watched when nobody asks for anything: every agent is sent a bookmark in this time.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Memory is steady when it moves by less than this in half a second.
-const STEADY_KIB: u64 = 64;
-
-/// Memory that is not steady after as many looks is reported as it is.
-const STEADY_LOOKS: usize = 20;
-
 // === impl Server ===
 
 impl Server {
@@ -83,15 +77,6 @@ impl Server {
 
     /// What it has used so far, once memory no longer moves.
     pub(crate) async fn steady_usage(&self) -> anyhow::Result<Usage> {
-        let mut before = self.usage()?;
-        for _ in 0..STEADY_LOOKS {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let now = self.usage()?;
-            if now.rss_kib.abs_diff(before.rss_kib) < STEADY_KIB {
-                return Ok(now);
-            }
-            before = now;
-        }
-        Ok(before)
+        Usage::once_steady(|| self.usage()).await
     }
 }
