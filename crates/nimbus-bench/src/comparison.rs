@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Compared {
     /// What the bus is compared with.
-    #[arg(long, value_delimiter = ',', default_value = "etcd,nats-kv,nats,valkey,tcp", value_name = "NAMES")]
+    #[arg(long, value_delimiter = ',', default_value = "etcd,etcd-txn,nats-kv,nats,valkey,tcp", value_name = "NAMES")]
     pub(crate) peers: Vec<System>,
 
     /// Seconds of each measurement.

@@ -34,8 +34,16 @@ pub(crate) struct Arguments {
 }
 
 /// Everything that can be measured like this.
-const SYSTEMS: [System; 7] =
-    [System::Nimbus, System::NimbusForeign, System::Etcd, System::NatsKv, System::Nats, System::Valkey, System::Tcp];
+const SYSTEMS: [System; 8] = [
+    System::Nimbus,
+    System::NimbusForeign,
+    System::Etcd,
+    System::EtcdTxn,
+    System::NatsKv,
+    System::Nats,
+    System::Valkey,
+    System::Tcp,
+];
 
 /// Longer than the slowest takes for one batch.
 const PATIENCE: Duration = Duration::from_secs(60);

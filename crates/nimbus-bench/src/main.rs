@@ -6,10 +6,14 @@
 mod client;
 mod comparison;
 mod crowd;
+mod durable;
 mod fanout;
 mod fleet;
 mod held;
 mod histogram;
+mod idle;
+mod latency;
+mod memory;
 mod objects;
 mod operator;
 mod propagation;
@@ -49,6 +53,14 @@ struct Arguments {
 enum Command {
     /// How much goes to many subscribers, and what each delivery costs, beside the peers.
     Fanout(fanout::Arguments),
+    /// How long a change takes to everybody at a fixed rate, beside the peers.
+    Latency(latency::Arguments),
+    /// What a subscriber costs that is sent nothing, beside the peers.
+    Idle(idle::Arguments),
+    /// What an object costs that is only kept, beside the peers.
+    Memory(memory::Arguments),
+    /// Acknowledged writes to a disk beside etcd, and how long a restart takes.
+    Durable(durable::Arguments),
     /// The floor that others are compared with: a server that only writes.
     #[command(hide = true)]
     Floor,
@@ -97,6 +109,10 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
     let (name, subscribers) = match command {
         Command::Floor => return system::serve_floor().await.map(|()| ExitCode::SUCCESS),
         Command::Fanout(arguments) => ("fanout", arguments.subscribers()),
+        Command::Latency(arguments) => ("latency", arguments.subscribers()),
+        Command::Idle(arguments) => ("idle", arguments.subscribers()),
+        Command::Memory(_) => ("memory", 0),
+        Command::Durable(_) => ("durable", 0),
         Command::Stall(arguments) => ("stall", arguments.subscribers()),
         Command::Restart(arguments) => ("restart", arguments.subscribers()),
         Command::Targeted(arguments) => ("targeted", arguments.subscribers()),
@@ -108,6 +124,10 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
     match command {
         Command::Floor => {}
         Command::Fanout(arguments) => fanout::run(arguments, &mut report).await?,
+        Command::Latency(arguments) => latency::run(arguments, &mut report).await?,
+        Command::Idle(arguments) => idle::run(arguments, &mut report).await?,
+        Command::Memory(arguments) => memory::run(arguments, &mut report).await?,
+        Command::Durable(arguments) => durable::run(arguments, &mut report).await?,
         Command::Stall(arguments) => stall::run(arguments, &mut report).await?,
         Command::Restart(arguments) => restart::run(arguments, &mut report).await?,
         Command::Targeted(arguments) => targeted::run(arguments, &mut report).await?,

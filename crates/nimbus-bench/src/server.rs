@@ -1,6 +1,11 @@
 //! The bus under test, in a process of its own.
 
-use std::{net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use tokio::{
@@ -30,11 +35,25 @@ impl Server {
         Self::start_at("127.0.0.1:0", flags).await
     }
 
+    /// Starts a bus whose objects are in this file.
+    pub(crate) async fn start_durable(file: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_durable_at("127.0.0.1:0", file, flags).await
+    }
+
+    /// The same, at an address.
+    pub(crate) async fn start_durable_at(listen: &str, file: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_store(listen, &format!("redb:{}", file.display()), flags).await
+    }
+
     /// Starts a bus.
     pub(crate) async fn start_at(listen: &str, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_store(listen, "memory", flags).await
+    }
+
+    async fn start_store(listen: &str, store: &str, flags: &[&str]) -> anyhow::Result<Self> {
         let path = Self::path()?;
         let mut process = Command::new(&path)
-            .args(["serve", "--store", "memory", "--listen", listen])
+            .args(["serve", "--store", store, "--listen", listen])
             .args(flags)
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())

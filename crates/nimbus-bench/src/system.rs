@@ -21,8 +21,10 @@ pub(crate) enum System {
     Nimbus,
     /// The bus, with those of a client that sets nothing: frames of 16 KiB.
     NimbusForeign,
-    /// Watches.
+    /// Watches; objects that are published at once are as many calls at the same time.
     Etcd,
+    /// Watches; objects that are published at once are one transaction.
+    EtcdTxn,
     /// Publish and subscribe, nothing is kept.
     Nats,
     /// Watches of a key-value bucket in memory.
@@ -34,7 +36,8 @@ pub(crate) enum System {
 }
 
 /// Everything that the bus is compared with, in the order in which it is shown.
-pub(crate) const PEERS: [System; 5] = [System::Etcd, System::NatsKv, System::Nats, System::Valkey, System::Tcp];
+pub(crate) const PEERS: [System; 6] =
+    [System::Etcd, System::EtcdTxn, System::NatsKv, System::Nats, System::Valkey, System::Tcp];
 
 // === impl System ===
 
@@ -44,6 +47,7 @@ impl System {
             Self::Nimbus => "nimbus",
             Self::NimbusForeign => "nimbus-foreign",
             Self::Etcd => "etcd",
+            Self::EtcdTxn => "etcd-txn",
             Self::Nats => "nats",
             Self::NatsKv => "nats-kv",
             Self::Valkey => "valkey",
@@ -56,7 +60,7 @@ impl System {
         let peer = match self {
             Self::Nimbus | Self::NimbusForeign => return Server::path(),
             Self::Tcp => return Ok(std::env::current_exe()?),
-            Self::Etcd => "etcd",
+            Self::Etcd | Self::EtcdTxn => "etcd",
             Self::Nats | Self::NatsKv => "nats-server",
             Self::Valkey => "valkey-server",
         };

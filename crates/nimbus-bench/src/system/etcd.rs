@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path};
 
 use anyhow::Context as _;
 use prost::Message as _;
-use tokio::process::Command;
+use tokio::{process::Command, task::JoinSet};
 
 use crate::{
     client::Connection,
@@ -109,6 +109,19 @@ impl Client {
             self.0.unary("/etcdserverpb.KV/Txn", TxnRequest { success }).await
         };
         written.map(|_| ()).context("etcd did not take a write")
+    }
+
+    /// Writes these objects, each by a call of its own, all at the same time.
+    pub(crate) async fn put_each(&self, numbers: &[u64], version: u64, bytes: usize) -> anyhow::Result<()> {
+        if let [number] = numbers {
+            return self.put(&[*number], version, bytes).await;
+        }
+        let mut calls = JoinSet::new();
+        for number in numbers.iter().copied() {
+            let client = self.clone();
+            calls.spawn(async move { client.put(&[number], version, bytes).await });
+        }
+        calls.join_all().await.into_iter().collect()
     }
 
     /// Reads everything, page by page, and counts it.

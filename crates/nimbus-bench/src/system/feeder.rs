@@ -25,7 +25,7 @@ pub(crate) struct Feeder {
 #[derive(Debug, Clone)]
 enum Link {
     Bus(Publisher),
-    Etcd(etcd::Client),
+    Etcd(System, etcd::Client),
     /// What is written is answered, but nobody waits for the answer.
     Text(System, Arc<Mutex<OwnedWriteHalf>>),
 }
@@ -38,29 +38,35 @@ const ATTEMPTS: u32 = 100;
 impl Feeder {
     /// Connects, and publishes as many objects if the system keeps them.
     pub(crate) async fn open(system: System, address: SocketAddr, bytes: usize, objects: u64) -> anyhow::Result<Self> {
+        if system == System::NatsKv {
+            nats::Control::open(address).await?.make_bucket().await?;
+        }
+        let feeder = Self::connect(system, address, bytes).await?;
+        feeder.fill(objects).await?;
+        Ok(feeder)
+    }
+
+    /// Only connects.
+    pub(crate) async fn connect(system: System, address: SocketAddr, bytes: usize) -> anyhow::Result<Self> {
         let link = match system {
             System::Nimbus | System::NimbusForeign => Link::Bus(Publisher::open(address).await?),
-            System::Etcd => Link::Etcd(etcd::Client::open(address).await?),
-            System::NatsKv => {
-                nats::Control::open(address).await?.make_bucket().await?;
-                Link::Text(system, connect(address, &nats::hello()).await?)
-            }
-            System::Nats => Link::Text(system, connect(address, &nats::hello()).await?),
+            System::Etcd | System::EtcdTxn => Link::Etcd(system, etcd::Client::open(address).await?),
+            System::Nats | System::NatsKv => Link::Text(system, connect(address, &nats::hello()).await?),
             System::Valkey => Link::Text(system, connect(address, &[]).await?),
             System::Tcp => Link::Text(system, connect(address, b"p").await?),
         };
-        let feeder = Self { bytes, link };
-        feeder.fill(objects).await?;
-        Ok(feeder)
+        Ok(Self { bytes, link })
     }
 
     async fn fill(&self, objects: u64) -> anyhow::Result<()> {
         let bytes = self.bytes;
         match &self.link {
             Link::Bus(publisher) => {
-                publisher.sync((0..objects).map(move |number| object(name(number), 1, bytes))).await?;
+                publisher
+                    .sync_lazily((0..objects).map(move |number| object(name(number), 1, bytes)))
+                    .await?;
             }
-            Link::Etcd(client) => {
+            Link::Etcd(_, client) => {
                 let mut attempts = 0;
                 while let Err(error) = client.put(&[0], 1, bytes).await {
                     attempts += 1;
@@ -83,6 +89,14 @@ impl Feeder {
         Ok(())
     }
 
+    /// Waits until the server has everything that was published.
+    pub(crate) async fn settled(&self, address: SocketAddr, objects: u64) -> anyhow::Result<()> {
+        match self.link {
+            Link::Text(System::NatsKv, _) => nats::Control::open(address).await?.wait_for_messages(objects).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Publishes these objects, at once as far as the system can. Returns when the server has them, or before.
     pub(crate) async fn publish(&self, numbers: &[u64], version: u64) -> anyhow::Result<()> {
         let bytes = self.bytes;
@@ -91,7 +105,8 @@ impl Feeder {
                 let objects = numbers.iter().map(|number| object(name(*number), version, bytes)).collect();
                 return publisher.update(objects).await.map(drop);
             }
-            Link::Etcd(client) => return client.put(numbers, version, bytes).await,
+            Link::Etcd(System::EtcdTxn, client) => return client.put(numbers, version, bytes).await,
+            Link::Etcd(_, client) => return client.put_each(numbers, version, bytes).await,
             Link::Text(system, socket) => (*system, socket),
         };
         let text = match system {

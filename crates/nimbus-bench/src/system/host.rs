@@ -60,7 +60,8 @@ impl Host {
     /// Starts a server for objects of so many bytes.
     pub(crate) async fn start(system: System, bytes: usize) -> anyhow::Result<Self> {
         // Only durable writes wait for the disk.
-        let flags: &[&str] = if system == System::Etcd { &["--unsafe-no-fsync"] } else { &[] };
+        let flags: &[&str] =
+            if matches!(system, System::Etcd | System::EtcdTxn) { &["--unsafe-no-fsync"] } else { &[] };
         Self::start_with(system, bytes, flags).await
     }
 
@@ -75,7 +76,7 @@ impl Host {
                 let address = server.address;
                 return Ok(Self { system, address, bytes, process: Process::Bus(server), _folder: folder });
             }
-            System::Etcd => etcd::configure(&mut command, address, free_address()?, folder.path()),
+            System::Etcd | System::EtcdTxn => etcd::configure(&mut command, address, free_address()?, folder.path()),
             System::Nats | System::NatsKv => nats::configure(&mut command, address, folder.path())?,
             System::Valkey => valkey::configure(&mut command, address, folder.path()),
             System::Tcp => floor::configure(&mut command),
@@ -99,6 +100,17 @@ impl Host {
         let host = Self { system, address, bytes, process: Process::Peer(child), _folder: folder };
         host.wait_until_it_listens().await?;
         Ok(host)
+    }
+
+    /// Starts a server that has every write on a disk before it answers.
+    pub(crate) async fn start_durable(system: System, bytes: usize) -> anyhow::Result<Self> {
+        if system != System::Nimbus {
+            return Self::start_with(system, bytes, &[]).await;
+        }
+        let folder = tempfile::Builder::new().prefix("nimbus-bench-").tempdir()?;
+        let server = Server::start_durable(&folder.path().join("store.redb"), &[]).await?;
+        let address = server.address;
+        Ok(Self { system, address, bytes, process: Process::Bus(server), _folder: folder })
     }
 
     async fn wait_until_it_listens(&self) -> anyhow::Result<()> {
@@ -154,7 +166,7 @@ fn subscription(system: System, bytes: usize, number: u64) -> anyhow::Result<(Pr
     match system {
         System::Nimbus => bus_subscription(number, Settings::AGENT, None),
         System::NimbusForeign => bus_subscription(number, Settings::DEFAULT, None),
-        System::Etcd => etcd::watch(),
+        System::Etcd | System::EtcdTxn => etcd::watch(),
         System::Nats => Ok((Protocol::Nats(Nats::default()), nats::subscription("bench"))),
         System::NatsKv => Ok((Protocol::Nats(Nats::default()), nats::subscription(&nats::inbox(number)))),
         System::Valkey => Ok((Protocol::Resp(Resp::default()), valkey::SUBSCRIPTION.to_vec())),

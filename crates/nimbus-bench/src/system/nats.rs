@@ -1,6 +1,6 @@
 //! NATS: its text protocol, and the calls that make a key-value bucket.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
@@ -21,6 +21,9 @@ const CONNECT: &str = r#"CONNECT {"verbose":false,"pedantic":false,"headers":tru
 /// A subscriber is not given up because it was slow for a moment.
 const CONFIGURATION: &str = "max_payload: 8MB\nmax_pending: 1GB\nwrite_deadline: \"60s\"\n";
 
+/// How often the server is asked how far it is.
+const LOOK: Duration = Duration::from_millis(50);
+
 // === impl Control ===
 
 impl Control {
@@ -38,7 +41,7 @@ impl Control {
             "discard": "new", "allow_rollup_hdrs": true, "deny_delete": true, "allow_direct": true, "num_replicas": 1,
             "retention": "limits",
         });
-        self.ask("$JS.API.STREAM.CREATE.KV_bench", &stream).await
+        self.ask("$JS.API.STREAM.CREATE.KV_bench", &stream).await.map(drop)
     }
 
     /// Makes the consumer that a watcher has, for the subscriber of this number.
@@ -50,10 +53,23 @@ impl Control {
             "filter_subject": "$KV.bench.>", "name": inbox(number),
         });
         let subject = format!("$JS.API.CONSUMER.CREATE.KV_bench.{}.$KV.bench.>", inbox(number));
-        self.ask(&subject, &json!({ "stream_name": "KV_bench", "config": consumer })).await
+        self.ask(&subject, &json!({ "stream_name": "KV_bench", "config": consumer }))
+            .await
+            .map(drop)
     }
 
-    async fn ask(&mut self, subject: &str, request: &Value) -> anyhow::Result<()> {
+    /// Waits until there are as many messages in the bucket.
+    pub(crate) async fn wait_for_messages(&mut self, count: u64) -> anyhow::Result<()> {
+        loop {
+            let info = self.ask("$JS.API.STREAM.INFO.KV_bench", &json!({})).await?;
+            if info["state"]["messages"].as_u64().context("a stream without a count")? >= count {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn ask(&mut self, subject: &str, request: &Value) -> anyhow::Result<Value> {
         let request = request.to_string();
         let text = format!("PUB {subject} _INBOX.control {}\r\n{request}\r\n", request.len());
         self.0.get_mut().write_all(text.as_bytes()).await?;
@@ -74,7 +90,7 @@ impl Control {
         self.0.read_exact(&mut answer).await?;
         let answer: Value = serde_json::from_slice(&answer).context("NATS did not answer with JSON")?;
         ensure!(answer.get("error").is_none(), "NATS says {}", answer["error"]);
-        Ok(())
+        Ok(answer)
     }
 }
 
