@@ -56,15 +56,19 @@ struct Shared {
 /// When each event was published, and how long after that it came.
 #[derive(Debug)]
 struct Schedule {
+    /// Of the first event that is measured.
+    first: u64,
     published: Vec<Instant>,
     latencies: Histogram,
 }
 
-/// Whether a subscriber that is turned away comes back.
+/// Which events count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    Fails,
-    ComesBack,
+pub(crate) enum Counting {
+    /// Those that come after a subscriber has everything that there was.
+    News,
+    /// All.
+    Everything,
 }
 
 /// Subscribers that connect at the same time; more would overrun the queue of the listener.
@@ -73,7 +77,8 @@ const CONNECTING: usize = 128;
 /// Connections from one address: there are not many more ports.
 const PORTS: u64 = 25_000;
 
-/// One who was turned away comes back after this long.
+/// One who was turned away comes back as often, after this long each time.
+const ATTEMPTS: u32 = 600;
 const LATER: Duration = Duration::from_millis(200);
 
 /// Large enough for all that a socket holds.
@@ -89,13 +94,13 @@ thread_local! {
 impl Crowd {
     /// Connects as many subscribers, and waits until they have everything that there was.
     pub(crate) async fn open(address: SocketAddr, count: u64, begin: Begin) -> anyhow::Result<Self> {
-        let mut crowd = Self::begin(address, count, CONNECTING, Refused::Fails, begin);
+        let crowd = Self::begin(address, count, CONNECTING, Counting::News, begin);
         crowd.wait_ready().await?;
         Ok(crowd)
     }
 
     /// Begins to connect as many subscribers, so many at a time.
-    pub(crate) fn begin(address: SocketAddr, count: u64, at_once: usize, refused: Refused, begin: Begin) -> Self {
+    pub(crate) fn begin(address: SocketAddr, count: u64, at_once: usize, counting: Counting, begin: Begin) -> Self {
         let shared = Arc::new(Shared::default());
         let turns = Arc::new(Semaphore::new(at_once));
         let mut readers = JoinSet::new();
@@ -103,9 +108,12 @@ impl Crowd {
             let (turns, shared, begin) = (turns.clone(), shared.clone(), begin.clone());
             readers.spawn(async move {
                 let Ok(turn) = turns.acquire_owned().await else { return };
-                let mut reader = Reader { number, address, shared, turn: Some(turn), events: 0, ready: false };
+                let mut reader =
+                    Reader { number, address, shared, turn: Some(turn), counting, events: 0, ready: false };
+                let mut attempts = 0;
                 while let Err(error) = reader.run(&begin).await {
-                    if refused == Refused::Fails || reader.ready {
+                    attempts += 1;
+                    if reader.ready || reader.events > 0 || attempts > ATTEMPTS {
                         let error = error.context(format!("subscriber {number}"));
                         reader.shared.failure.lock().get_or_insert(error);
                         reader.shared.news.notify_one();
@@ -119,7 +127,7 @@ impl Crowd {
     }
 
     /// Waits until all have everything that there was.
-    pub(crate) async fn wait_ready(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn wait_ready(&self) -> anyhow::Result<()> {
         let count = self.count;
         self.wait(|shared| shared.ready.load(Ordering::Relaxed) >= count).await
     }
@@ -147,7 +155,9 @@ impl Crowd {
 
     /// Measures from now on when events come, the first to come being the first that is published from now on.
     pub(crate) fn schedule(&self) {
-        *self.shared.schedule.lock() = Some(Schedule { published: Vec::new(), latencies: Histogram::default() });
+        let first = self.shared.target.load(Ordering::Relaxed);
+        let schedule = Schedule { first, published: Vec::new(), latencies: Histogram::default() };
+        *self.shared.schedule.lock() = Some(schedule);
     }
 
     /// The next event is published, or was to be, at this time.
@@ -183,7 +193,7 @@ struct Reader {
     address: SocketAddr,
     shared: Arc<Shared>,
     turn: Option<OwnedSemaphorePermit>,
-    /// Since it had everything.
+    counting: Counting,
     events: u64,
     ready: bool,
 }
@@ -234,16 +244,14 @@ impl Reader {
         let shared = &*self.shared;
         let heard = protocol.take(bytes, answer)?;
         shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if !self.ready {
-            if heard.ready {
-                self.ready = true;
-                self.turn = None;
-                shared.ready.fetch_add(1, Ordering::Relaxed);
-                shared.news.notify_one();
-            }
-            return Ok(());
+        let was_ready = self.ready;
+        if !was_ready && heard.ready {
+            self.ready = true;
+            self.turn = None;
+            shared.ready.fetch_add(1, Ordering::Relaxed);
+            shared.news.notify_one();
         }
-        if heard.events == 0 {
+        if heard.events == 0 || !(was_ready || self.counting == Counting::Everything) {
             return Ok(());
         }
         let before = self.events;
@@ -267,7 +275,8 @@ impl Schedule {
     fn take(&mut self, from: u64, to: u64) {
         let now = Instant::now();
         for number in from..to {
-            if let Some(published) = usize::try_from(number).ok().and_then(|number| self.published.get(number)) {
+            let number = number.checked_sub(self.first).and_then(|number| usize::try_from(number).ok());
+            if let Some(published) = number.and_then(|number| self.published.get(number)) {
                 self.latencies.add(now.saturating_duration_since(*published));
             }
         }

@@ -37,7 +37,7 @@ const SYSTEMS: [System; 7] =
     [System::Nimbus, System::NimbusForeign, System::Etcd, System::NatsKv, System::Nats, System::Valkey, System::Tcp];
 
 /// Objects that change in turn: so many that none changes again before everybody has it.
-const OBJECTS: u64 = 10_000;
+const OBJECTS: u64 = 4_000;
 
 /// Who keeps up has delivered everything this long after the last was published.
 const KEEPS_UP: Duration = Duration::from_secs(1);

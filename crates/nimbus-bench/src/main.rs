@@ -19,12 +19,15 @@ mod operator;
 mod propagation;
 mod protocol;
 mod publisher;
+mod reactors;
 mod report;
 mod restart;
 mod server;
 mod session;
 mod simulation;
 mod stall;
+mod status;
+mod storm;
 mod subscriber;
 mod system;
 mod targeted;
@@ -55,6 +58,12 @@ enum Command {
     Fanout(fanout::Arguments),
     /// How long a change takes to everybody at a fixed rate, beside the peers.
     Latency(latency::Arguments),
+    /// Everybody comes at once: fresh, beside the peers, and back after a restart.
+    Storm(storm::Arguments),
+    /// What it costs when many agents say how far they are.
+    Status(status::Arguments),
+    /// Events through the controller kit, beside kube-runtime.
+    Reactors(reactors::Arguments),
     /// What a subscriber costs that is sent nothing, beside the peers.
     Idle(idle::Arguments),
     /// What an object costs that is only kept, beside the peers.
@@ -112,6 +121,9 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
         Command::Latency(arguments) => ("latency", arguments.subscribers()),
         Command::Idle(arguments) => ("idle", arguments.subscribers()),
         Command::Memory(_) => ("memory", 0),
+        Command::Storm(arguments) => ("storm", arguments.subscribers()),
+        Command::Status(arguments) => ("status", arguments.subscribers()),
+        Command::Reactors(_) => ("reactors", 0),
         Command::Durable(_) => ("durable", 0),
         Command::Stall(arguments) => ("stall", arguments.subscribers()),
         Command::Restart(arguments) => ("restart", arguments.subscribers()),
@@ -126,6 +138,9 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
         Command::Fanout(arguments) => fanout::run(arguments, &mut report).await?,
         Command::Latency(arguments) => latency::run(arguments, &mut report).await?,
         Command::Idle(arguments) => idle::run(arguments, &mut report).await?,
+        Command::Storm(arguments) => storm::run(arguments, &mut report).await?,
+        Command::Status(arguments) => status::run(arguments, &mut report).await?,
+        Command::Reactors(arguments) => reactors::run(arguments, &mut report).await?,
         Command::Memory(arguments) => memory::run(arguments, &mut report).await?,
         Command::Durable(arguments) => durable::run(arguments, &mut report).await?,
         Command::Stall(arguments) => stall::run(arguments, &mut report).await?,

@@ -11,7 +11,11 @@ use std::{fmt, path::PathBuf, process::Command, str::FromStr};
 
 use anyhow::Context as _;
 
-pub(crate) use self::{feeder::Feeder, floor::serve as serve_floor, host::Host};
+pub(crate) use self::{
+    feeder::Feeder,
+    floor::serve as serve_floor,
+    host::{Host, bus_subscription},
+};
 use crate::server::Server;
 
 /// What is measured and compared.

@@ -39,7 +39,7 @@ impl Control {
         let stream = json!({
             "name": "KV_bench", "subjects": ["$KV.bench.>"], "storage": "memory", "max_msgs_per_subject": 1,
             "discard": "new", "allow_rollup_hdrs": true, "deny_delete": true, "allow_direct": true, "num_replicas": 1,
-            "retention": "limits",
+            "retention": "limits", "max_consumers": -1,
         });
         self.ask("$JS.API.STREAM.CREATE.KV_bench", &stream).await.map(drop)
     }
