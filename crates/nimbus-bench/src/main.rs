@@ -3,6 +3,7 @@
 //! The bus is the real command, `nimbus serve`, in a process of its own; it is taken from the directory of this program,
 //! so build both: `cargo build --release -p nimbus-cli -p nimbus-bench`. For `fleet`, so are the agents: `-p sim-agent`.
 
+mod chart;
 mod client;
 mod comparison;
 mod crowd;
@@ -70,6 +71,8 @@ enum Command {
     Memory(memory::Arguments),
     /// Acknowledged writes to a disk beside etcd, and how long a restart takes.
     Durable(durable::Arguments),
+    /// Draws what was measured.
+    Charts(chart::Arguments),
     /// The floor that others are compared with: a server that only writes.
     #[command(hide = true)]
     Floor,
@@ -116,6 +119,7 @@ async fn interrupted() {
 async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCode> {
     client::allow_many_connections()?;
     let (name, subscribers) = match command {
+        Command::Charts(arguments) => return chart::run(arguments).map(|()| ExitCode::SUCCESS),
         Command::Floor => return system::serve_floor().await.map(|()| ExitCode::SUCCESS),
         Command::Fanout(arguments) => ("fanout", arguments.subscribers()),
         Command::Latency(arguments) => ("latency", arguments.subscribers()),
@@ -134,7 +138,7 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
     client::check_connections(subscribers)?;
     let mut report = Report::begin(name, json.as_deref())?;
     match command {
-        Command::Floor => {}
+        Command::Floor | Command::Charts(_) => {}
         Command::Fanout(arguments) => fanout::run(arguments, &mut report).await?,
         Command::Latency(arguments) => latency::run(arguments, &mut report).await?,
         Command::Idle(arguments) => idle::run(arguments, &mut report).await?,
