@@ -20,7 +20,8 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
-use tonic::body::Body;
+use tonic::{Request, Status, body::Body};
+use tonic_prost::ProstCodec;
 
 /// One connection.
 #[derive(Debug, Clone)]
@@ -43,6 +44,9 @@ struct Counted {
 /// The windows that HTTP/2 begins with: what a client has that sets nothing.
 const DEFAULT_WINDOW: u32 = 65_535;
 
+/// Room for many pages at once.
+const WIDE_WINDOW: u32 = 1 << 24;
+
 /// Files that this program and the bus have open beside connections.
 const OTHER_FILES: u64 = 100;
 
@@ -50,18 +54,40 @@ const OTHER_FILES: u64 = 100;
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+        Self::open_with(address, DEFAULT_WINDOW).await
+    }
+
+    /// The same for somebody who never lets the server wait.
+    pub(crate) async fn open_wide(address: SocketAddr) -> anyhow::Result<Self> {
+        Self::open_with(address, WIDE_WINDOW).await
+    }
+
+    async fn open_with(address: SocketAddr, window: u32) -> anyhow::Result<Self> {
         let io = TcpStream::connect(address).await?;
         io.set_nodelay(true)?;
         let received = Arc::new(AtomicU64::new(0));
         let io = Counted { io, received: received.clone() };
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-            .initial_stream_window_size(DEFAULT_WINDOW)
-            .initial_connection_window_size(DEFAULT_WINDOW)
+            .initial_stream_window_size(window)
+            .initial_connection_window_size(window)
             .handshake(TokioIo::new(io))
             .await?;
         // It ends with the bus or with the last use of this connection; who uses it sees the error.
         tokio::spawn(async { drop(connection.await) });
         Ok(Self { link: Link(sender), origin: format!("http://{address}").parse()?, received })
+    }
+
+    /// One call of a service for which there is no generated client.
+    pub(crate) async fn unary<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
+    where
+        Q: prost::Message + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let mut grpc = tonic::client::Grpc::with_origin(self.link.clone(), self.origin.clone())
+            .max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let path = http::uri::PathAndQuery::from_static(path);
+        Ok(grpc.unary(Request::new(request), path, ProstCodec::<Q, A>::default()).await?.into_inner())
     }
 
     /// Bytes read from the socket, with everything that HTTP/2 adds.

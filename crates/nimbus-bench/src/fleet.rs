@@ -1,6 +1,6 @@
 //! A fleet of real agents: what each costs, how fast a change reaches all of them, and what it costs to ask.
 
-mod reports;
+pub(crate) mod reports;
 
 use std::time::Duration;
 
@@ -187,7 +187,7 @@ async fn run_once(arguments: &Arguments, report: &Report) -> anyhow::Result<Outc
     drop((simulation, server));
 
     report.progress("all agents have had all changes; measuring reports");
-    let reports = reports::measure(agents, arguments.reports, bytes as usize).await?;
+    let (reports, _) = reports::measure(agents, arguments.reports, bytes as usize).await?;
     Ok(Outcome { alone, in_sync, simulation: of_simulation, joined, idle, changes, listing, reports })
 }
 

@@ -3,20 +3,34 @@
 //! The bus is the real command, `nimbus serve`, in a process of its own; it is taken from the directory of this program,
 //! so build both: `cargo build --release -p nimbus-cli -p nimbus-bench`. For `fleet`, so are the agents: `-p sim-agent`.
 
+mod chart;
 mod client;
+mod comparison;
+mod crowd;
+mod durable;
+mod fanout;
 mod fleet;
 mod held;
+mod histogram;
+mod idle;
+mod latency;
+mod memory;
 mod objects;
 mod operator;
 mod propagation;
+mod protocol;
 mod publisher;
+mod reactors;
 mod report;
 mod restart;
 mod server;
 mod session;
 mod simulation;
 mod stall;
+mod status;
+mod storm;
 mod subscriber;
+mod system;
 mod targeted;
 mod usage;
 
@@ -41,6 +55,27 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// How much goes to many subscribers, and what each delivery costs, beside the peers.
+    Fanout(fanout::Arguments),
+    /// How long a change takes to everybody at a fixed rate, beside the peers.
+    Latency(latency::Arguments),
+    /// Everybody comes at once: fresh, beside the peers, and back after a restart.
+    Storm(storm::Arguments),
+    /// What it costs when many agents say how far they are.
+    Status(status::Arguments),
+    /// Events through the controller kit, beside kube-runtime.
+    Reactors(reactors::Arguments),
+    /// What a subscriber costs that is sent nothing, beside the peers.
+    Idle(idle::Arguments),
+    /// What an object costs that is only kept, beside the peers.
+    Memory(memory::Arguments),
+    /// Acknowledged writes to a disk beside etcd, and how long a restart takes.
+    Durable(durable::Arguments),
+    /// Draws what was measured.
+    Charts(chart::Arguments),
+    /// The floor that others are compared with: a server that only writes.
+    #[command(hide = true)]
+    Floor,
     /// What a subscriber that stops reading costs the bus, and whether it ends exact.
     Stall(stall::Arguments),
     /// What a restart of the bus costs its subscribers, and whether they lose anything.
@@ -84,6 +119,16 @@ async fn interrupted() {
 async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCode> {
     client::allow_many_connections()?;
     let (name, subscribers) = match command {
+        Command::Charts(arguments) => return chart::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Floor => return system::serve_floor().await.map(|()| ExitCode::SUCCESS),
+        Command::Fanout(arguments) => ("fanout", arguments.subscribers()),
+        Command::Latency(arguments) => ("latency", arguments.subscribers()),
+        Command::Idle(arguments) => ("idle", arguments.subscribers()),
+        Command::Memory(_) => ("memory", 0),
+        Command::Storm(arguments) => ("storm", arguments.subscribers()),
+        Command::Status(arguments) => ("status", arguments.subscribers()),
+        Command::Reactors(_) => ("reactors", 0),
+        Command::Durable(_) => ("durable", 0),
         Command::Stall(arguments) => ("stall", arguments.subscribers()),
         Command::Restart(arguments) => ("restart", arguments.subscribers()),
         Command::Targeted(arguments) => ("targeted", arguments.subscribers()),
@@ -93,6 +138,15 @@ async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCod
     client::check_connections(subscribers)?;
     let mut report = Report::begin(name, json.as_deref())?;
     match command {
+        Command::Floor | Command::Charts(_) => {}
+        Command::Fanout(arguments) => fanout::run(arguments, &mut report).await?,
+        Command::Latency(arguments) => latency::run(arguments, &mut report).await?,
+        Command::Idle(arguments) => idle::run(arguments, &mut report).await?,
+        Command::Storm(arguments) => storm::run(arguments, &mut report).await?,
+        Command::Status(arguments) => status::run(arguments, &mut report).await?,
+        Command::Reactors(arguments) => reactors::run(arguments, &mut report).await?,
+        Command::Memory(arguments) => memory::run(arguments, &mut report).await?,
+        Command::Durable(arguments) => durable::run(arguments, &mut report).await?,
         Command::Stall(arguments) => stall::run(arguments, &mut report).await?,
         Command::Restart(arguments) => restart::run(arguments, &mut report).await?,
         Command::Targeted(arguments) => targeted::run(arguments, &mut report).await?,

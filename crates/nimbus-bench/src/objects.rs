@@ -15,9 +15,14 @@ pub(crate) fn agent(number: u64) -> String {
     format!("agent-{number:05}")
 }
 
+/// What is in the spec of an object; each version has other bytes.
+pub(crate) fn payload(version: u64, bytes: usize) -> Vec<u8> {
+    version.to_le_bytes().into_iter().cycle().take(bytes).collect()
+}
+
 /// An object for everybody; each version has another spec of the same size.
 pub(crate) fn object(name: String, version: u64, bytes: usize) -> v1::Object {
-    let value = version.to_le_bytes().into_iter().cycle().take(bytes).collect();
+    let value = payload(version, bytes);
     let spec = prost_types::Any { type_url: format!("type.googleapis.com/{KIND}"), value };
     v1::Object { name, spec: Some(spec), ..v1::Object::default() }
 }

@@ -32,6 +32,21 @@ impl Publisher {
         Ok(self.sync_steps(tokio_stream::iter(steps)).await?.revision)
     }
 
+    /// The same with so many objects that they are better made as they are sent.
+    pub(crate) async fn sync_lazily(
+        &self,
+        objects: impl Iterator<Item = v1::Object> + Send + 'static,
+    ) -> anyhow::Result<u64> {
+        let mut objects = objects.peekable();
+        let items = std::iter::from_fn(move || {
+            objects.peek()?;
+            let objects = objects.by_ref().take(SYNC_ITEMS).collect();
+            Some(v1::SyncRequest { step: Some(Step::Items(v1::SyncItems { objects })) })
+        });
+        let steps = std::iter::once(begin()).chain(items).chain(std::iter::once(end()));
+        Ok(self.sync_steps(tokio_stream::iter(steps)).await?.revision)
+    }
+
     /// Sends the steps of a sync as they come.
     pub(crate) async fn sync_steps(
         &self,

@@ -52,20 +52,40 @@ impl Report {
         eprintln!("  {text}");
     }
 
+    /// Says something that is no figure.
+    pub(crate) fn say(&self, text: &str) {
+        println!("{text}");
+    }
+
+    /// Says that a system is not there to be measured.
+    pub(crate) fn missing(&mut self, system: &str, why: &anyhow::Error) -> anyhow::Result<()> {
+        println!("  {system:<15} MISSING: {why:#} (hint: crates/nimbus-bench/peers installs it)");
+        self.write_measurement(&vec![("system", json!(system)), ("missing", json!(true))])
+    }
+
+    /// Prints rows that have the same columns, without the versions, which were printed before; in JSON, each is a
+    /// measurement with its own version, and without figures that it does not have.
+    pub(crate) fn measurements(&mut self, rows: &[Row]) -> anyhow::Result<()> {
+        let shown: Vec<Row> = rows
+            .iter()
+            .map(|row| row.iter().filter(|(name, _)| *name != "version").cloned().collect())
+            .collect();
+        print(&shown);
+        rows.iter().try_for_each(|row| self.write_measurement(row))
+    }
+
+    fn write_measurement(&mut self, row: &Row) -> anyhow::Result<()> {
+        let Some(file) = &mut self.json else { return Ok(()) };
+        let machine = self.machine.iter().filter(|(name, _)| *name != "version");
+        let (bench, machine): (Vec<_>, Vec<_>) = machine.partition(|(name, _)| *name == "bench");
+        let fields = bench.into_iter().chain(row).chain(machine).filter(|(_, value)| !value.is_null());
+        writeln!(file, "{}", Value::Object(fields.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()))?;
+        Ok(())
+    }
+
     /// Prints rows that have the same columns.
     pub(crate) fn table(&mut self, rows: &[Row]) -> anyhow::Result<()> {
-        let Some(first) = rows.first() else { return Ok(()) };
-        let names = first.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let figures = |row: &Row| row.iter().map(|(_, value)| text(value)).collect();
-        let lines: Vec<Vec<String>> = std::iter::once(names).chain(rows.iter().map(figures)).collect();
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..first.len()).map(width).collect();
-        println!();
-        for line in &lines {
-            let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-            println!("{}", cells.collect::<Vec<_>>().join("  "));
-        }
-        println!();
+        print(rows);
         for row in rows {
             self.write(row)?;
         }
@@ -100,6 +120,21 @@ impl Report {
     }
 }
 
+fn print(rows: &[Row]) {
+    let Some(first) = rows.first() else { return };
+    let names = first.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let figures = |row: &Row| row.iter().map(|(_, value)| text(value)).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(names).chain(rows.iter().map(figures)).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..first.len()).map(width).collect();
+    println!();
+    for line in &lines {
+        let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+        println!("{}", cells.collect::<Vec<_>>().join("  "));
+    }
+    println!();
+}
+
 /// The middle of some figures.
 pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     percentile(figures, 50)
@@ -120,7 +155,17 @@ pub(crate) fn complain(error: &anyhow::Error) {
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => format!("{:.2}", number.as_f64().unwrap_or(f64::NAN)),
+        Value::Number(number) if number.is_f64() => decimal(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Null => "-".to_owned(),
         other => other.to_string(),
+    }
+}
+
+/// Three digits at least, so that small figures can be compared.
+fn decimal(number: f64) -> String {
+    match number.abs() {
+        small if small < 1.0 && small > 0.0 => format!("{number:.4}"),
+        large if large >= 10_000.0 => format!("{number:.0}"),
+        _ => format!("{number:.2}"),
     }
 }

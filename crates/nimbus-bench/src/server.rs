@@ -1,6 +1,11 @@
 //! The bus under test, in a process of its own.
 
-use std::{net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use tokio::{
@@ -22,12 +27,6 @@ pub(crate) struct Server {
 /// How long the bus is watched when nobody asks for anything: every agent is sent a bookmark in this time.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Memory is steady when it moves by less than this in half a second.
-const STEADY_KIB: u64 = 64;
-
-/// Memory that is not steady after as many looks is reported as it is.
-const STEADY_LOOKS: usize = 20;
-
 // === impl Server ===
 
 impl Server {
@@ -36,11 +35,25 @@ impl Server {
         Self::start_at("127.0.0.1:0", flags).await
     }
 
+    /// Starts a bus whose objects are in this file.
+    pub(crate) async fn start_durable(file: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_durable_at("127.0.0.1:0", file, flags).await
+    }
+
+    /// The same, at an address.
+    pub(crate) async fn start_durable_at(listen: &str, file: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_store(listen, &format!("redb:{}", file.display()), flags).await
+    }
+
     /// Starts a bus.
     pub(crate) async fn start_at(listen: &str, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_store(listen, "memory", flags).await
+    }
+
+    async fn start_store(listen: &str, store: &str, flags: &[&str]) -> anyhow::Result<Self> {
         let path = Self::path()?;
         let mut process = Command::new(&path)
-            .args(["serve", "--store", "memory", "--admin", "none", "--listen", listen])
+            .args(["serve", "--store", store, "--admin", "none", "--listen", listen])
             .args(flags)
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())
@@ -83,15 +96,6 @@ impl Server {
 
     /// What it has used so far, once memory no longer moves.
     pub(crate) async fn steady_usage(&self) -> anyhow::Result<Usage> {
-        let mut before = self.usage()?;
-        for _ in 0..STEADY_LOOKS {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let now = self.usage()?;
-            if now.rss_kib.abs_diff(before.rss_kib) < STEADY_KIB {
-                return Ok(now);
-            }
-            before = now;
-        }
-        Ok(before)
+        Usage::once_steady(|| self.usage()).await
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     report::{Report, Row, median},
     server::Server,
     subscriber::Subscriber,
+    system::System,
 };
 
 /// What is measured.
@@ -102,27 +103,37 @@ pub(crate) async fn run(arguments: &Arguments, report: &mut Report) -> anyhow::R
             runs.push(run_once(arguments, agents).await?);
         }
     }
-    let of = |agents: u64, figure: fn(&Outcome) -> f64| {
-        median(runs.iter().filter(|outcome| outcome.agents == agents).map(figure))
-    };
-    let row = |agents: u64| -> Row {
+    let version = System::Nimbus.version()?;
+    let row = |agents: u64, at_once: usize, cost: fn(&Outcome) -> Cost| -> Row {
+        let of = |figure: fn(&Cost) -> f64| {
+            median(
+                runs.iter()
+                    .filter(|outcome| outcome.agents == agents)
+                    .map(|outcome| figure(&cost(outcome))),
+            )
+        };
+        let other = |figure: fn(&Outcome) -> f64| json!(self::of(&runs, agents, figure));
         vec![
-            ("agents", json!(agents)),
-            ("objects each", json!(arguments.objects)),
-            ("bytes", json!(arguments.bytes)),
-            ("publishes", json!(arguments.publishes)),
-            ("CPU us/publish", json!(of(agents, |outcome| outcome.sequential.cpu_micros))),
-            ("publishes/s", json!(of(agents, |outcome| outcome.sequential.per_second).round())),
-            ("CPU us/publish, 16 at once", json!(of(agents, |outcome| outcome.pipelined.cpu_micros))),
-            ("16 at once/s", json!(of(agents, |outcome| outcome.pipelined.per_second).round())),
-            ("idle CPU %", json!(of(agents, |outcome| outcome.idle_percent))),
-            ("RSS KiB", json!(of(agents, |outcome| outcome.rss_kib as f64))),
-            ("KiB/agent", json!(of(agents, |outcome| outcome.kib_per_agent))),
+            ("system", json!(System::Nimbus.name())),
+            ("version", json!(version)),
+            ("subscribers", json!(agents)),
+            ("batch", json!(1)),
+            ("at_once", json!(at_once)),
+            ("cpu_us_per_publish", json!(of(|cost| cost.cpu_micros))),
+            ("writes_per_s", json!(of(|cost| cost.per_second))),
+            ("rss_kb_per_agent", other(|outcome| outcome.kib_per_agent)),
+            ("rss_mb", other(|outcome| outcome.rss_kib as f64 / 1024.0)),
+            ("idle_cpu_percent", other(|outcome| outcome.idle_percent)),
         ]
     };
-    report.table(&[row(arguments.few), row(arguments.agents)])?;
+    let mut rows = Vec::new();
+    for agents in [arguments.few, arguments.agents] {
+        rows.push(row(agents, 1, |outcome| outcome.sequential));
+        rows.push(row(agents, PIPELINE, |outcome| outcome.pipelined));
+    }
+    report.measurements(&rows)?;
     report.checked("every agent that was published to ends with all of it, nobody else is sent anything")?;
-    let ratio = |figure: fn(&Outcome) -> f64| of(arguments.agents, figure) / of(arguments.few, figure);
+    let ratio = |figure: fn(&Outcome) -> f64| of(&runs, arguments.agents, figure) / of(&runs, arguments.few, figure);
     for (how, ratio) in [
         ("one at a time", ratio(|outcome| outcome.sequential.cpu_micros)),
         ("16 at once", ratio(|outcome| outcome.pipelined.cpu_micros)),
@@ -131,6 +142,11 @@ pub(crate) async fn run(arguments: &Arguments, report: &mut Report) -> anyhow::R
         report.must(ratio <= MAX_RATIO, &format!("{how}: {many}, at most {MAX_RATIO} x"))?;
     }
     Ok(())
+}
+
+/// The median of a figure among so many agents.
+fn of(runs: &[Outcome], agents: u64, figure: fn(&Outcome) -> f64) -> f64 {
+    median(runs.iter().filter(|outcome| outcome.agents == agents).map(figure))
 }
 
 async fn run_once(arguments: &Arguments, agents: u64) -> anyhow::Result<Outcome> {

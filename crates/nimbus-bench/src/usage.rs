@@ -14,9 +14,34 @@ pub(crate) struct Usage {
     pub(crate) cpu: Duration,
 }
 
+/// Memory is steady when it moves by less than this in half a second.
+const STEADY_KIB: u64 = 64;
+
+/// Memory that is not steady after as many looks is reported as it is.
+const STEADY_LOOKS: usize = 20;
+
 // === impl Usage ===
 
 impl Usage {
+    /// What a server has used so far, once memory no longer moves.
+    pub(crate) async fn once_steady(usage: impl Fn() -> anyhow::Result<Self>) -> anyhow::Result<Self> {
+        let mut before = usage()?;
+        for _ in 0..STEADY_LOOKS {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = usage()?;
+            if now.rss_kib.abs_diff(before.rss_kib) < STEADY_KIB {
+                return Ok(now);
+            }
+            before = now;
+        }
+        Ok(before)
+    }
+
+    /// Of this process.
+    pub(crate) fn own() -> anyhow::Result<Self> {
+        Self::of(std::process::id())
+    }
+
     /// Asks the kernel.
     pub(crate) fn of(pid: u32) -> anyhow::Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;

@@ -8,7 +8,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
     objects::{name, own_object},
-    operator::Operator,
+    operator::{self, Operator},
     publisher::Publisher,
     report::{Row, median},
     server::Server,
@@ -41,6 +41,9 @@ pub(crate) struct Cost {
 /// Reports that are under way at the same time.
 const AT_ONCE: usize = 16;
 
+/// Questions about the object, of which the mean is taken.
+const QUERIES: u32 = 20;
+
 /// The bus has taken the reports long before this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -70,14 +73,29 @@ impl fmt::Display for How {
 // === impl Cost ===
 
 impl Cost {
+    /// In which way.
+    pub(crate) fn how(&self) -> How {
+        self.how
+    }
+
+    /// CPU of the bus for each report, in microseconds.
+    pub(crate) fn cpu_micros(&self) -> f64 {
+        self.micros(self.cpu.as_secs_f64())
+    }
+
+    pub(crate) fn per_second(&self) -> f64 {
+        self.reports as f64 / self.time.as_secs_f64()
+    }
+
     /// So many seconds, for each report.
     fn micros(&self, seconds: f64) -> f64 {
         seconds * 1e6 / self.reports as f64
     }
 }
 
-/// Lets as many agents report as often in each way, each time that they have applied one revision more.
-pub(crate) async fn measure(agents: u64, each: u64, bytes: usize) -> anyhow::Result<Vec<Cost>> {
+/// Lets as many agents report as often in each way, each time that they have applied one revision more. Also says how
+/// long it takes to ask how far the object is.
+pub(crate) async fn measure(agents: u64, each: u64, bytes: usize) -> anyhow::Result<(Vec<Cost>, Duration)> {
     let server = Server::start(&[]).await?;
     let publisher = Publisher::open(server.address).await?;
     let operator = Operator::open(server.address).await?;
@@ -115,7 +133,11 @@ pub(crate) async fn measure(agents: u64, each: u64, bytes: usize) -> anyhow::Res
             session.end_stream().await?;
         }
     }
-    Ok(costs)
+    let began = Instant::now();
+    for _ in 0..QUERIES {
+        operator.propagation(operator::object(name(0))).await?;
+    }
+    Ok((costs, began.elapsed() / QUERIES))
 }
 
 /// What reports in one way cost in all rounds.
