@@ -119,6 +119,18 @@ impl Collection {
         Ok(Self(Arc::new(Inner { core, feeds, committer: Some(committer) })))
     }
 
+    /// As [`Collection::open`], without a thread of its own: nothing becomes durable, is shown or is acknowledged before
+    /// the disk is told to go on. For simulations, which repeat a run only if nobody else decides when that is.
+    ///
+    /// # Errors
+    /// As [`Collection::open`].
+    #[cfg(feature = "sim")]
+    pub fn open_driven(path: &Path, config: Config) -> Result<(Self, durable::DrivenDisk), OpenError> {
+        let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
+        let (core, committer, disk) = durable::open_driven(path, config)?;
+        Ok((Self(Arc::new(Inner { core, feeds, committer: Some(committer) })), disk))
+    }
+
     /// Whether what is acknowledged outlives the process.
     pub fn is_durable(&self) -> bool {
         self.0.committer.is_some()

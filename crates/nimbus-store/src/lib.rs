@@ -40,6 +40,8 @@ mod writer;
 pub use changes::{Changed, Listener};
 pub use collection::{Collection, Config};
 pub use cursor::{Cursor, Mark, Piece};
+#[cfg(feature = "sim")]
+pub use durable::DrivenDisk;
 pub use durable::{Lost, OpenError};
 pub use filter::{Fields, Filter, NoFields};
 pub use interest::Signal;
