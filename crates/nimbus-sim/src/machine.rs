@@ -82,6 +82,13 @@ impl Machine {
         version.as_ref().is_some_and(|version| self.viewer(zone).sees(key, version))
     }
 
+    /// Whether an object may be gone for this machine since that write of it.
+    fn may_go(&self, model: &Model, key: &Key, number: u64) -> bool {
+        let writes = &model.objects[key];
+        let hidden = |index| self.zones.iter().any(|zone| !self.may_see(model, key, index, zone));
+        writes.find(number).is_some_and(|from| (from..writes.list.len()).any(hidden))
+    }
+
     /// A handler is asked to apply an object.
     pub(crate) fn begin_apply(
         &mut self,
@@ -113,8 +120,10 @@ impl Machine {
             return Err(("Quiet", format!("{key} as {number} is a change although nothing has changed")));
         }
         for needed in refs.iter().filter(|needed| self.kinds.contains(&needed.kind.as_str())) {
-            let is_there = self.things.get(needed).is_some_and(|thing| thing.applied.is_some());
-            if !is_there || !(self.trust || self.fresh.contains_key(needed)) {
+            let applied = self.things.get(needed).and_then(|thing| thing.applied.as_ref());
+            // What is to go serves until it goes, and is not applied again.
+            let proven = self.trust || self.fresh.contains_key(needed);
+            if !applied.is_some_and(|applied| proven || self.may_go(model, needed, applied.number)) {
                 return Err(("RefOrder", format!("apply of {key} before {needed}, which it needs, is applied")));
             }
             if self.busy.get(needed) == Some(&"remove") {
@@ -132,12 +141,10 @@ impl Machine {
         if let Some(other) = self.busy.insert(key.clone(), "remove") {
             return Err(("Serial", format!("remove of {key} while {other} runs")));
         }
-        let Some(index) = model.objects.get(key).and_then(|writes| writes.find(*number)) else {
+        if model.objects.get(key).and_then(|writes| writes.find(*number)).is_none() {
             return Err(("Reliable", format!("{key} was never written as {number}")));
-        };
-        let last = model.objects[key].list.len();
-        let gone = |index| self.zones.iter().any(|zone| !self.may_see(model, key, index, zone));
-        if !(index..last).any(gone) {
+        }
+        if !self.may_go(model, key, *number) {
             return Err(("NoFalseDelete", format!("{key} as {number} was never deleted, nor is it for others")));
         }
         if phase == Phase::Quiet {

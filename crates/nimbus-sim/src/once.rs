@@ -8,7 +8,10 @@ use std::{
 
 use rand::{SeedableRng as _, rngs::StdRng};
 
-use crate::{outcome::Outcome, run::run};
+use crate::{
+    outcome::Outcome,
+    run::{Figures, run},
+};
 
 /// Set when something has panicked, wherever that was: the runtime would hide it.
 static PANICKED: AtomicBool = AtomicBool::new(false);
@@ -22,6 +25,17 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 /// # Panics
 /// If it is called for the second time.
 pub fn once(seed: u64) -> anyhow::Result<Outcome> {
+    rounds(seed, |_| false)
+}
+
+/// The same, and everything fails again and again for as long as `go_on` says.
+///
+/// # Errors
+/// As [`once`].
+///
+/// # Panics
+/// As [`once`].
+pub fn rounds(seed: u64, go_on: impl FnMut(&Figures) -> bool + Send + 'static) -> anyhow::Result<Outcome> {
     mad_turmoil::rand::set_rng(StdRng::seed_from_u64(seed));
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -29,7 +43,7 @@ pub fn once(seed: u64) -> anyhow::Result<Outcome> {
         before(info);
     }));
     // Hash maps of a thread begin with numbers of its own.
-    let ran = thread::Builder::new().name("simulation".into()).spawn(move || run(seed))?.join();
+    let ran = thread::Builder::new().name("simulation".into()).spawn(move || run(seed, go_on))?.join();
     let mut outcome = ran.unwrap_or_else(|_| Err(anyhow::anyhow!("the simulation panicked")))?;
     if PANICKED.load(Ordering::Relaxed) {
         outcome

@@ -26,6 +26,23 @@ struct Run<'a> {
     /// Hosts that are down, and links that are not as they should be.
     undo: Vec<(Duration, Fault)>,
     faults: u64,
+    rounds: u64,
+}
+
+/// How much has happened so far.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Figures {
+    /// How often everything failed and came to rest again.
+    pub rounds: u64,
+    /// Things that somebody did or saw.
+    pub events: u64,
+    /// Faults that were inflicted.
+    pub faults: u64,
+    /// Objects that were written.
+    pub writes: u64,
+    /// How long it would have taken.
+    pub time: Duration,
 }
 
 const TICK: Duration = Duration::from_millis(5);
@@ -37,13 +54,30 @@ const SETTLES: Duration = Duration::from_secs(150);
 const QUIET: Duration = Duration::from_secs(12);
 
 /// Runs everything that follows from a seed, in this process, of which it must be the first and only run.
-pub(crate) fn run(seed: u64) -> anyhow::Result<Outcome> {
+pub(crate) fn run(seed: u64, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow::Result<Outcome> {
     let directory = scratch()?;
     let setup = Setup::new(seed, directory.path().to_owned());
     let world = World::new(setup.clone());
-    let schedule = faults::schedule(&setup, &mut SmallRng::seed_from_u64(seed.rotate_left(17)));
+    let mut rng = SmallRng::seed_from_u64(seed.rotate_left(17));
     let mut run = Run::new(world.clone(), setup);
-    let ended = run.go(&schedule);
+    let (ended, schedule) = loop {
+        let schedule = faults::schedule(&run.setup, &mut rng);
+        let ended = run.round(&schedule);
+        let inner = world.lock();
+        let figures = Figures {
+            rounds: run.rounds,
+            events: inner.count,
+            faults: run.faults,
+            writes: inner.writes,
+            time: run.sim.elapsed(),
+        };
+        let over = inner.violation.is_some();
+        drop(inner);
+        if ended.is_err() || over || !go_on(&figures) {
+            break (ended, schedule);
+        }
+        run.again();
+    };
     let (time, faults) = (run.sim.elapsed(), run.faults);
     drop(run);
     let mut world = world.lock();
@@ -66,7 +100,7 @@ impl Run<'_> {
         builder
             .rng_seed(setup.seed)
             .tick_duration(TICK)
-            .simulation_duration(Duration::from_secs(3_600))
+            .simulation_duration(Duration::from_secs(1 << 32))
             .min_message_latency(Duration::from_millis(1))
             .max_message_latency(setup.latency)
             .tcp_capacity(1 << 16);
@@ -97,14 +131,16 @@ impl Run<'_> {
             let (world, line) = (world.clone(), lines[name].clone());
             sim.host(name, move || hosts::rival::run(world.clone(), name, line.clone()));
         }
-        Self { sim, world, setup, lines, undo: Vec::new(), faults: 0 }
+        Self { sim, world, setup, lines, undo: Vec::new(), faults: 0, rounds: 1 }
     }
 
-    fn go(&mut self, schedule: &[Planned]) -> turmoil::Result {
+    /// Everything fails for a while, then nothing does, and then everything is restarted.
+    fn round(&mut self, schedule: &[Planned]) -> turmoil::Result {
+        let begun = self.sim.elapsed();
         let mut schedule = schedule.iter();
         let mut next = schedule.next();
-        while self.sim.elapsed() < self.setup.chaos {
-            while let Some(planned) = next.filter(|planned| planned.at <= self.sim.elapsed()) {
+        while self.sim.elapsed() - begun < self.setup.chaos {
+            while let Some(planned) = next.filter(|planned| planned.at <= self.sim.elapsed() - begun) {
                 self.inflict(planned);
                 next = schedule.next();
             }
@@ -137,6 +173,15 @@ impl Run<'_> {
         }
         self.settle()?;
         Ok(())
+    }
+
+    /// Everything begins to fail again.
+    fn again(&mut self) {
+        self.rounds += 1;
+        let mut world = self.world.lock();
+        world.phase = Phase::Chaos;
+        world.done.clear();
+        world.forget();
     }
 
     /// Whether something was wrong.

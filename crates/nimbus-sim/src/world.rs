@@ -80,7 +80,7 @@ pub(crate) struct Reading {
 }
 
 /// The last events that are kept for whoever has to find out what went wrong.
-const KEPT: usize = 200_000;
+const KEPT: usize = 50_000;
 
 // === impl World ===
 
@@ -138,6 +138,12 @@ impl Inner {
     pub(crate) fn violate(&mut self, who: &str, property: &str, what: &str) {
         self.note(who, format!("VIOLATION {property}: {what}"));
         self.violation.get_or_insert_with(|| format!("{property}: {who}: {what}"));
+    }
+
+    /// Forgets what nobody can ask for any more, now that everybody has everything.
+    pub(crate) fn forget(&mut self) {
+        self.model.forget();
+        self.claims.clear();
     }
 
     /// Stands for everything that happened.

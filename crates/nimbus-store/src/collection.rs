@@ -5,7 +5,10 @@ mod leasing;
 use std::{fmt, ops::Bound, path::Path, sync::Arc};
 
 use bytes::Bytes;
-use nimbus_core::{Epoch, Revision};
+use nimbus_core::{
+    Epoch, Revision,
+    planted::{self, Bug},
+};
 use nimbus_disk::{Disk, RealDisk};
 use parking_lot::MutexGuard;
 
@@ -95,7 +98,8 @@ impl fmt::Debug for Config {
 impl Collection {
     /// An empty collection, in memory only.
     pub fn new(config: Config) -> Self {
-        let state = State::new(config.epoch, config.assume_complete);
+        let epoch = if planted::is(Bug::ReuseEpoch) { Epoch(1) } else { config.epoch };
+        let state = State::new(epoch, config.assume_complete);
         let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
         let core = Arc::new(Core::new(state, Writer::new(config.limits, config.fields, config.last_token)));
         Self(Arc::new(Inner { core, feeds, committer: None }))

@@ -3,7 +3,10 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use imbl::OrdMap;
-use nimbus_core::{AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid};
+use nimbus_core::{
+    AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid,
+    planted::{self, Bug},
+};
 
 use crate::record::{Grave, Record, Slot};
 
@@ -78,12 +81,18 @@ impl Lane {
     /// Ends an object that is here.
     pub(crate) fn bury(&mut self, old: Slot, grave: Arc<Grave>) {
         self.take(old);
+        if planted::is(Bug::ForgetLeaving) && grave.out_of_scope {
+            return;
+        }
         self.inter(grave);
     }
 
     /// Adds a tombstone.
     pub(crate) fn inter(&mut self, grave: Arc<Grave>) {
         self.last = self.last.max(grave.slot.revision);
+        if planted::is(Bug::SkipTombstone) {
+            return;
+        }
         self.buried.insert(grave.key.clone(), grave.slot);
         self.graves.insert(grave.slot, grave);
     }

@@ -185,8 +185,12 @@ impl Reader {
                         revision: object.revision,
                         manager: object.manager.clone(),
                         digest: event.digest.to_vec(),
+                        refs: object.refs.clone(),
                     };
                     self.check_put(&key, &seen, &object);
+                    if !snapshot {
+                        self.check_place(&key);
+                    }
                     (key, Some(seen))
                 }
                 Some(Change::Delete(removal)) => {
@@ -217,6 +221,18 @@ impl Reader {
             }
             self.holding.settle();
             self.reach_exactly(batch.revision);
+        }
+    }
+
+    /// Within a group, puts come first, and each after what it needs; so nobody has to look ahead.
+    fn check_place(&self, key: &Key) {
+        let staged = &self.holding.staged;
+        if let Some((other, _)) = staged.iter().find(|(_, seen)| seen.is_none()) {
+            self.violate("RefOrder", &format!("a put of {key} comes after a delete, of {other}, in the same group"));
+        }
+        let needed = |refs: &[v1::Reference]| refs.iter().any(|needed| self::key(&needed.kind, &needed.name) == *key);
+        if let Some((other, _)) = staged.iter().find(|(_, seen)| seen.as_ref().is_some_and(|seen| needed(&seen.refs))) {
+            self.violate("RefOrder", &format!("{other} is sent before {key}, which it needs"));
         }
     }
 

@@ -15,6 +15,7 @@ pub(super) struct Seen {
     pub(super) revision: u64,
     pub(super) manager: String,
     pub(super) digest: Vec<u8>,
+    pub(super) refs: Vec<v1::Reference>,
 }
 
 /// What a reader holds, and where that is exact.
