@@ -6,7 +6,10 @@ mod reporting;
 use std::{future::Future, path::Path, time::Duration};
 
 use nimbus_client::{Advice, Arrival, Change, Effect, Mirror, Uplink};
-use nimbus_core::{AgentId, Labels, Position, Revision};
+use nimbus_core::{
+    AgentId, Labels, Position, Revision,
+    planted::{self, Bug},
+};
 use nimbus_wire::v1::{self, Mode};
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{
@@ -353,6 +356,9 @@ impl Running {
                 Change::Put(item) => delta.puts.push(item.clone()),
                 Change::Delete(key) => delta.deletes.push(key.clone()),
             }
+        }
+        if planted::is(Bug::SavePositionOnly) {
+            delta.puts.clear();
         }
         // In one piece with the position that they lead to, or with none.
         delta.position = Some(self.mirror.position());

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    path::Path,
     sync::{Arc, atomic::AtomicUsize},
 };
 
@@ -68,10 +67,11 @@ const TOKEN_SHIFT: u32 = 16;
 // === impl Inner ===
 
 impl Inner {
-    /// In memory, or kept in a file.
+    /// With a collection in memory, or one that is durable, as `open` makes it.
     pub(crate) fn new(
         mut config: Config,
-        path: Option<&Path>,
+        durable: bool,
+        open: impl FnOnce(nimbus_store::Config) -> Result<Collection, OpenError>,
         metrics: Metrics,
         health: HealthReporter,
     ) -> Result<Self, OpenError> {
@@ -79,7 +79,6 @@ impl Inner {
         metrics.set_limits(&limits.named());
         let schemas = Schemas::new(limits.schemas.clone());
         let fields: Arc<dyn Fields> = Arc::new(SchemaFields(schemas.clone()));
-        let durable = path.is_some();
         let collection = nimbus_store::Config {
             limits: limits.store.clone(),
             fields: fields.clone(),
@@ -90,10 +89,7 @@ impl Inner {
             last_token: if durable { 0 } else { config.seed >> TOKEN_SHIFT },
             ..nimbus_store::Config::new(config.epoch)
         };
-        let store = match path {
-            None => Collection::new(collection),
-            Some(path) => Collection::open(path, collection)?,
-        };
+        let store = open(collection)?;
         config.epoch = store.state().epoch();
         recall(&store, &schemas);
         let limits = &config.limits;

@@ -2,6 +2,8 @@
 
 use std::{future::Future, path::Path, sync::Arc};
 
+#[cfg(feature = "sim")]
+use nimbus_store::DrivenDisk;
 use nimbus_store::{Collection, OpenError};
 use nimbus_wire::v1::{fleet_server::FleetServer, leases_server::LeasesServer, publisher_server::PublisherServer};
 use tokio::{
@@ -55,7 +57,8 @@ const SERVICES: [&str; 5] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher", "nimbus
 impl Bus {
     /// A bus with an empty collection.
     pub fn new(config: Config, metrics: Metrics) -> Self {
-        Self::make(config, None, metrics).expect("memory needs no opening")
+        let open = |config| Ok(Collection::new(config));
+        Self::make(config, false, open, metrics).expect("memory needs no opening")
     }
 
     /// A bus with a durable collection, which is made if there is no such file. It goes on with the epoch of the file;
@@ -64,13 +67,34 @@ impl Bus {
     /// # Errors
     /// If the file is damaged, of a newer version, in use, or cannot be read.
     pub fn open(path: &Path, config: Config, metrics: Metrics) -> Result<Self, OpenError> {
-        Self::make(config, Some(path), metrics)
+        Self::make(config, true, |config| Collection::open(path, config), metrics)
     }
 
-    fn make(config: Config, path: Option<&Path>, metrics: Metrics) -> Result<Self, OpenError> {
+    /// As [`Bus::open`], on a disk that writes when it is told to; see [`Collection::open_driven`].
+    ///
+    /// # Errors
+    /// As [`Bus::open`].
+    #[cfg(feature = "sim")]
+    pub fn open_driven(path: &Path, config: Config, metrics: Metrics) -> Result<(Self, DrivenDisk), OpenError> {
+        let mut disk = None;
+        let open = |config| {
+            let (collection, opened) = Collection::open_driven(path, config)?;
+            disk = Some(opened);
+            Ok(collection)
+        };
+        let bus = Self::make(config, true, open, metrics)?;
+        Ok((bus, disk.expect("it was opened with the collection")))
+    }
+
+    fn make(
+        config: Config,
+        durable: bool,
+        open: impl FnOnce(nimbus_store::Config) -> Result<Collection, OpenError>,
+        metrics: Metrics,
+    ) -> Result<Self, OpenError> {
         let reporter = HealthReporter::new();
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
-        Ok(Self { inner: Arc::new(Inner::new(config, path, metrics, reporter)?), health })
+        Ok(Self { inner: Arc::new(Inner::new(config, durable, open, metrics, reporter)?), health })
     }
 
     /// The collection that it serves.

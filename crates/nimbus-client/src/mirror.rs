@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{BucketSet, Buckets, Digest, Epoch, Invalid, Kind, ObjectKey, Position, Revision, ScopeHash};
+use nimbus_core::{
+    BucketSet, Buckets, Digest, Epoch, Invalid, Kind, ObjectKey, Position, Revision, ScopeHash,
+    planted::{self, Bug},
+};
 use nimbus_wire::v1::{self, Mode, event::Change as WireChange, frame::Frame, notice::Notice};
 
 use crate::{held::Held, item::Item};
@@ -203,7 +206,9 @@ impl<T: Held> Mirror<T> {
 
     /// The connection is gone, and with it the group under way.
     pub fn disconnect(&mut self) {
-        self.staged.clear();
+        if !planted::is(Bug::KeepHalfGroup) {
+            self.staged.clear();
+        }
         self.snapshot = None;
         self.session = None;
     }
@@ -287,7 +292,9 @@ impl<T: Held> Mirror<T> {
         self.staged.clear();
         self.snapshot = Some(Snapshot { covers, seen: HashSet::new() });
         // From here on it holds some of the old and some of the new.
-        self.position = None;
+        if !planted::is(Bug::KeepPosition) {
+            self.position = None;
+        }
         Ok(Effect::Changes { changes: Vec::new(), position: None })
     }
 
@@ -332,8 +339,8 @@ impl<T: Held> Mirror<T> {
     fn end_snapshot(&mut self, end: &v1::SnapshotEnd) -> Result<Effect<T>, Nonsense> {
         let position = self.here(Revision(end.revision))?;
         let snapshot = self.snapshot.take().ok_or(Nonsense::Frame("the end of a snapshot that never began"))?;
-        let unseen =
-            |item: &&T| snapshot.covers.contains(item.digest().bucket()) && !snapshot.seen.contains(item.key());
+        let covers = if planted::is(Bug::SweepUncovered) { BucketSet::ALL } else { snapshot.covers };
+        let unseen = |item: &&T| covers.contains(item.digest().bucket()) && !snapshot.seen.contains(item.key());
         let sweep = self.held.values().filter(unseen).map(|item| Change::Delete(item.key().clone())).collect();
         let changes = self.perform(sweep);
         match self.check(position.revision, &end.digest, end.objects) {

@@ -16,6 +16,7 @@ mod labels;
 mod nearest;
 mod object;
 mod panic;
+pub mod planted;
 mod revision;
 mod selector;
 

@@ -5,7 +5,10 @@ mod leasing;
 use std::{fmt, ops::Bound, path::Path, sync::Arc};
 
 use bytes::Bytes;
-use nimbus_core::{Epoch, Revision};
+use nimbus_core::{
+    Epoch, Revision,
+    planted::{self, Bug},
+};
 use nimbus_disk::{Disk, RealDisk};
 use parking_lot::MutexGuard;
 
@@ -99,7 +102,8 @@ impl fmt::Debug for Config {
 impl Collection {
     /// An empty collection, in memory only.
     pub fn new(config: Config) -> Self {
-        let state = State::new(config.epoch, config.assume_complete);
+        let epoch = if planted::is(Bug::ReuseEpoch) { Epoch(1) } else { config.epoch };
+        let state = State::new(epoch, config.assume_complete);
         let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
         let core = Arc::new(Core::new(state, Writer::new(config.limits, config.fields, config.last_token)));
         Self(Arc::new(Inner { core, feeds, committer: None }))
@@ -121,6 +125,18 @@ impl Collection {
         let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
         let (core, committer) = durable::open(disk, path, config)?;
         Ok(Self(Arc::new(Inner { core, feeds, committer: Some(committer) })))
+    }
+
+    /// As [`Collection::open`], without a thread of its own: nothing becomes durable, is shown or is acknowledged before
+    /// the disk is told to go on. For simulations, which repeat a run only if nobody else decides when that is.
+    ///
+    /// # Errors
+    /// As [`Collection::open`].
+    #[cfg(feature = "sim")]
+    pub fn open_driven(path: &Path, config: Config) -> Result<(Self, durable::DrivenDisk), OpenError> {
+        let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
+        let (core, committer, disk) = durable::open_driven(path, config)?;
+        Ok((Self(Arc::new(Inner { core, feeds, committer: Some(committer) })), disk))
     }
 
     /// Whether what is acknowledged outlives the process.

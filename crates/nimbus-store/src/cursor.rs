@@ -11,7 +11,10 @@ mod traffic;
 
 use std::{ops::Range, sync::Arc};
 
-use nimbus_core::{Buckets, Digest, Revision};
+use nimbus_core::{
+    Buckets, Digest, Revision,
+    planted::{self, Bug},
+};
 
 use self::{
     difference::difference,
@@ -109,6 +112,11 @@ impl Cursor {
             return false;
         }
         if view.last > revision {
+            let revision = match () {
+                () if planted::is(Bug::ResumeTooLate) => revision.next(),
+                () if planted::is(Bug::ResumeTooEarly) => Revision(revision.0.saturating_sub(1)),
+                () => revision,
+            };
             (self.at, self.seen, self.held, self.changes) = (revision, revision, root, None);
             return true;
         }
@@ -145,6 +153,7 @@ impl Cursor {
 
     /// Reads another scope from the next group on; the difference is sent.
     pub fn rescope(&mut self, scope: Scope) {
+        let scope = if planted::is(Bug::IgnoreRescope) { self.reading.scope.clone() } else { scope };
         self.next = Some(Reading::new(&self.store, scope, &self.signal));
         self.signal.raise();
     }
@@ -224,7 +233,8 @@ impl Cursor {
         let ends = alone && at + 1 == frames.end;
         // A group of one run says in its last frame what it completes; if there were several, a frame of its own does.
         let completes = (ends && commits && sending.mark.revision == sending.last).then_some(sending.last);
-        let Some(frame) = group.frame(at, completes) else {
+        let told = if planted::is(Bug::TearTransaction) && commits { Some(sending.last) } else { completes };
+        let Some(frame) = group.frame(at, told) else {
             return self.restart();
         };
         frames.start += 1;

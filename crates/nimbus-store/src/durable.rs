@@ -26,5 +26,9 @@ mod table;
 mod tests;
 
 pub(crate) use committer::Committer;
+#[cfg(feature = "sim")]
+pub use committer::DrivenDisk;
 pub use error::{Lost, OpenError};
 pub(crate) use open::open;
+#[cfg(feature = "sim")]
+pub(crate) use open::open_driven;

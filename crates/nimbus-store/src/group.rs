@@ -11,7 +11,10 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use nimbus_core::{BucketSet, ObjectKey, Revision};
+use nimbus_core::{
+    BucketSet, ObjectKey, Revision,
+    planted::{self, Bug},
+};
 use parking_lot::Mutex;
 
 use crate::{
@@ -101,9 +104,11 @@ impl Group {
         observer: bool,
         frame_bytes: usize,
     ) -> Self {
-        referents_first(&mut puts);
-        referents_first(&mut removals);
-        removals.reverse();
+        if !planted::is(Bug::ReferrersFirst) {
+            referents_first(&mut puts);
+            referents_first(&mut removals);
+            removals.reverse();
+        }
         let (mut frames, put_bytes) = cut(puts.iter().map(|put| Item::Put(put, observer).len()), frame_bytes);
         let put_frames = frames.len();
         let (removal_frames, removal_bytes) = cut(removals.iter().map(|end| Item::Removal(end).len()), frame_bytes);

@@ -3,7 +3,10 @@
 use std::{cmp::Ordering, fmt, sync::Arc};
 
 use imbl::OrdMap;
-use nimbus_core::{AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid};
+use nimbus_core::{
+    AgentId, Buckets, Digest, ObjectKey, Revision, Selector, Uid,
+    planted::{self, Bug},
+};
 
 use crate::record::{Grave, Record, Slot};
 
@@ -85,6 +88,9 @@ impl Lane {
     /// Ends an object that is here.
     pub(crate) fn bury(&mut self, old: Slot, grave: Arc<Grave>) {
         self.take(old);
+        if planted::is(Bug::ForgetLeaving) && grave.out_of_scope {
+            return;
+        }
         self.inter(grave);
     }
 
@@ -92,6 +98,9 @@ impl Lane {
     pub(crate) fn inter(&mut self, grave: Arc<Grave>) {
         self.last = self.last.max(grave.slot.revision);
         self.changes.0 += 1;
+        if planted::is(Bug::SkipTombstone) {
+            return;
+        }
         self.buried.insert(grave.key.clone(), grave.slot);
         self.graves.insert(grave.slot, grave);
     }

@@ -43,6 +43,8 @@ pub use changes::{Changed, Listener};
 pub use collection::{Collection, Config};
 pub use cursor::{Cursor, Mark, Piece, Traffic};
 pub use disk_watch::{DiskWatch, NoDiskWatch};
+#[cfg(feature = "sim")]
+pub use durable::DrivenDisk;
 pub use durable::{Lost, OpenError};
 pub use filter::{Fields, Filter, NoFields};
 pub use interest::Signal;

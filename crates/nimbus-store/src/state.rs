@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
-use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_core::{
+    Epoch, Kind, ObjectKey, PublisherId, Revision,
+    planted::{self, Bug},
+};
 
 use crate::{
     filter::{Filter, FilterIndex},
@@ -127,7 +130,7 @@ impl State {
     /// Whether nothing that a reader of this scope could have is still missing: every kind is complete, and what the
     /// reader holds was synced again in this epoch by those that it came from.
     pub fn is_settled(&self, scope: &Scope, origins: &[Origin]) -> bool {
-        if self.assume_complete {
+        if self.assume_complete || planted::is(Bug::EndSnapshotEarly) {
             return true;
         }
         let complete = match &scope.kinds {

@@ -8,6 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use nimbus_core::planted::{self, Bug};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{durable::Lost, txn::Committed};
@@ -48,7 +49,8 @@ impl<T> Ticket<T> {
 
     /// What is settled together with its group.
     pub(crate) fn pending(value: T, settled: Arc<Settled>) -> Self {
-        Self { value: Some(value), settled: Some(settled), place: None }
+        let settled = (!planted::is(Bug::AckBeforeDurable)).then_some(settled);
+        Self { value: Some(value), settled, place: None }
     }
 
     /// What never will be.

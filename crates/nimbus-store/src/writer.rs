@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use nimbus_core::{Kind, ObjectKey, PublisherId, Revision};
+use nimbus_core::{
+    Kind, ObjectKey, PublisherId, Revision,
+    planted::{self, Bug},
+};
 
 use crate::{
     durable::Lost,
@@ -316,7 +319,9 @@ impl Writer {
     }
 
     fn forget(&mut self, state: &mut State, burial: &Burial) {
-        state.horizon = state.horizon.max(burial.slot.revision);
+        if !planted::is(Bug::ForgetHorizon) {
+            state.horizon = state.horizon.max(burial.slot.revision);
+        }
         self.graves -= burial.lanes.len();
         if let Some(queue) = &mut self.queue
             && burial.lanes.iter().any(|(filter, _)| filter.is_none())

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use nimbus_core::{Failure, ObjectKey};
+use nimbus_core::{
+    Failure, ObjectKey,
+    planted::{self, Bug},
+};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -45,6 +48,9 @@ impl Board {
             (Task::Apply | Task::Heal, Outcome::Applied(status)) => self.applied(slot, &running, status),
             (Task::Remove | Task::Clear, Outcome::Removed) => self.removed(slot),
             (Task::Observe, Outcome::Observed(seen)) => self.observed(slot, &running, seen),
+            (Task::Apply, Outcome::Failed(_)) if planted::is(Bug::ForgetFailure) => {
+                self.applied(slot, &running, Status::applied())
+            }
             (_, Outcome::Refused(failure)) => {
                 // Nothing was begun after all.
                 self.nodes[slot].begun = running.before.clone();

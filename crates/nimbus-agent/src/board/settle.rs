@@ -1,6 +1,9 @@
 //! What follows from a change of one node, for itself and for others.
 
-use nimbus_core::Revision;
+use nimbus_core::{
+    Revision,
+    planted::{self, Bug},
+};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -136,8 +139,8 @@ impl Board {
         let node = &self.nodes[slot];
         match node.want() {
             Want::Nothing => false,
-            Want::Apply => node.missing > 0,
-            Want::Remove => !node.held_by.is_empty(),
+            Want::Apply => node.missing > 0 && !planted::is(Bug::ApplyBeforeReferents),
+            Want::Remove => !node.held_by.is_empty() && !planted::is(Bug::RemoveBeforeReferrers),
         }
     }
 

@@ -1,5 +1,8 @@
 //! The thread that makes writes durable.
 
+#[cfg(feature = "sim")]
+mod driven;
+
 use std::{
     fmt, io,
     path::Path,
@@ -7,6 +10,8 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+#[cfg(feature = "sim")]
+pub use self::driven::DrivenDisk;
 use crate::{
     core::Core,
     disk_watch::DiskWatch,
@@ -72,6 +77,14 @@ impl Committer {
         };
         let thread = thread::Builder::new().name("nimbus-store".into()).spawn(work)?;
         Ok(Self { core, thread: Some(thread) })
+    }
+}
+
+#[cfg(feature = "sim")]
+impl Committer {
+    /// Without a thread: somebody else writes.
+    pub(crate) fn driven(core: Arc<Core>) -> Self {
+        Self { core, thread: None }
     }
 }
 

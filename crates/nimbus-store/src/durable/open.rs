@@ -2,9 +2,13 @@
 
 use std::{fs, io, path::Path, sync::Arc};
 
+#[cfg(feature = "sim")]
+use nimbus_disk::RealDisk;
 use nimbus_disk::{Disk, beside};
 use redb::backends::FileBackend;
 
+#[cfg(feature = "sim")]
+use crate::durable::committer::DrivenDisk;
 use crate::{
     collection::Config,
     core::Core,
@@ -16,6 +20,21 @@ use crate::{
 
 /// Opens the collection of a file, or makes both, and begins to write what changes.
 pub(crate) fn open(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc<Core>, Committer), OpenError> {
+    let watch = config.watch.clone();
+    let (core, file, lock) = take(disk, path, config)?;
+    let committer = Committer::start(path, core.clone(), file, lock, watch);
+    Ok((core, committer.map_err(|error| OpenError::new(path, error.into()))?))
+}
+
+/// The same, and whoever asks for it writes what changes.
+#[cfg(feature = "sim")]
+pub(crate) fn open_driven(path: &Path, config: Config) -> Result<(Arc<Core>, Committer, DrivenDisk), OpenError> {
+    let (core, file, lock) = take(&RealDisk, path, config)?;
+    let disk = DrivenDisk::new(path, core.clone(), file, lock);
+    Ok((core.clone(), Committer::driven(core), disk))
+}
+
+fn take(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc<Core>, StoreFile, Lock), OpenError> {
     let failed = |flaw| OpenError::new(path, flaw);
     if path.is_dir() {
         return Err(failed(Flaw::Foreign("it is a directory".into())));
@@ -35,10 +54,7 @@ pub(crate) fn open(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc
     let (file, mut state) = opened.map_err(failed)?;
     state.durable = true;
     writer.queue = Some(Queue::default());
-    let core = Arc::new(Core::new(state, writer));
-    let committer =
-        Committer::start(path, core.clone(), file, lock, config.watch).map_err(|error| failed(error.into()))?;
-    Ok((core, committer))
+    Ok((Arc::new(Core::new(state, writer)), file, lock))
 }
 
 fn read(

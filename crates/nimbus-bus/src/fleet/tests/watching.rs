@@ -13,7 +13,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let inner = Inner::new(Config::new(Epoch(7), 7), None, Metrics::default(), HealthReporter::new()).unwrap();
+        let inner = {
+            let open = |config| Ok(nimbus_store::Collection::new(config));
+            Inner::new(Config::new(Epoch(7), 7), false, open, Metrics::default(), HealthReporter::new()).unwrap()
+        };
         Self { inner: Arc::new(inner), sessions: 0 }
     }
 

@@ -1,0 +1,6 @@
+//! What the program can do.
+
+pub(crate) mod once;
+pub(crate) mod planted;
+pub(crate) mod seeds;
+pub(crate) mod soak;

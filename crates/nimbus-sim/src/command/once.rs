@@ -1,0 +1,50 @@
+//! One seed.
+
+use std::process::ExitCode;
+
+use nimbus_sim::{Outcome, VIOLATION};
+
+/// One seed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// What everything follows from.
+    #[arg(long)]
+    seed: u64,
+    /// A deliberate bug, by its name.
+    #[arg(long)]
+    bug: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(bug) = &arguments.bug {
+        plant(bug)?;
+    }
+    Ok(tell(&nimbus_sim::once(arguments.seed)?))
+}
+
+/// Says how it ended.
+pub(crate) fn tell(outcome: &Outcome) -> ExitCode {
+    outcome.story.iter().for_each(|line| println!("{line}"));
+    println!("{outcome}");
+    match &outcome.violation {
+        None => ExitCode::SUCCESS,
+        Some(violation) => {
+            println!("{VIOLATION}{violation}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(feature = "planted")]
+fn plant(name: &str) -> anyhow::Result<()> {
+    let found = nimbus_core::planted::ALL.iter().find(|(_, known, _)| *known == name);
+    let (bug, ..) =
+        found.ok_or_else(|| anyhow::anyhow!("there is no bug {name} (hint: the command planted lists them)"))?;
+    nimbus_core::planted::plant(*bug);
+    Ok(())
+}
+
+#[cfg(not(feature = "planted"))]
+fn plant(_: &str) -> anyhow::Result<()> {
+    anyhow::bail!("this build has no deliberate bugs (hint: build it with --features planted)")
+}

@@ -1,0 +1,61 @@
+//! The real bus, in memory or on a disk that takes its time.
+
+use std::time::Duration;
+
+use nimbus_bus::{Bus, Config, Metrics};
+use nimbus_core::Epoch;
+use rand::RngExt as _;
+use tokio::time::sleep;
+
+use crate::{
+    hosts::keep_jumping,
+    net,
+    setup::BUS,
+    world::{World, millis},
+};
+
+/// Serves until it is killed, or told to stop.
+pub(crate) async fn run(world: World) -> turmoil::Result {
+    let mut rng = world.rng(BUS);
+    let setup = world.lock().setup.clone();
+    let mut config = Config::new(Epoch(rng.random()), rng.random());
+    config.bookmark_interval = Duration::from_secs(2);
+    config.keepalive = Duration::from_secs(4);
+    config.drain = Duration::from_millis(800);
+    config.lost_after = Duration::from_secs(10);
+    config.limits.frame_bytes = setup.frame_bytes;
+    config.limits.group_bytes = setup.group_bytes;
+    config.limits.store.tombstones = setup.tombstones;
+    let bus = if setup.durable {
+        let (bus, mut disk) = Bus::open_driven(&setup.directory.join("bus.redb"), config, Metrics::default())?;
+        let slow = crate::setup::pick(&mut rng, &[1, 20, 200]);
+        tokio::task::spawn_local(async move {
+            loop {
+                sleep(Duration::from_millis(1)).await;
+                if disk.write() {
+                    sleep(millis(&mut rng, 0, slow)).await;
+                    disk.finish();
+                    sleep(millis(&mut rng, 0, slow)).await;
+                }
+            }
+        });
+        bus
+    } else {
+        Bus::new(config, Metrics::default())
+    };
+    let state = bus.store().state();
+    world.note(BUS, format!("starts with epoch {} at revision {}", state.epoch(), state.head()));
+    drop(state);
+    tokio::spawn(keep_jumping(world.clone(), BUS.to_owned()));
+    let stop = {
+        let world = world.clone();
+        async move {
+            while !world.lock().stopping {
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    bus.serve(net::listen().await?, stop).await?;
+    world.note(BUS, "has stopped");
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! One run: everything that follows from one seed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use nimbus_agent::Link;
+use rand::{SeedableRng as _, rngs::SmallRng};
+use turmoil::Sim;
+
+use crate::{
+    faults::{self, Fault, Planned},
+    hosts,
+    machine::Machine,
+    model::Key,
+    net::Line,
+    outcome::Outcome,
+    setup::{BUS, PUBLISHERS, RIVALS, Setup},
+    world::{Phase, World},
+};
+
+/// A simulation and all that is needed to steer it.
+struct Run<'a> {
+    sim: Sim<'a>,
+    world: World,
+    setup: Setup,
+    lines: BTreeMap<String, Line>,
+    /// Hosts that are down, and links that are not as they should be.
+    undo: Vec<(Duration, Fault)>,
+    faults: u64,
+    rounds: u64,
+}
+
+/// How much has happened so far.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Figures {
+    /// How often everything failed and came to rest again.
+    pub rounds: u64,
+    /// Things that somebody did or saw.
+    pub events: u64,
+    /// Faults that were inflicted.
+    pub faults: u64,
+    /// Objects that were written.
+    pub writes: u64,
+    /// How long it would have taken.
+    pub time: Duration,
+}
+
+const TICK: Duration = Duration::from_millis(5);
+
+/// Nothing takes longer once nothing fails any more.
+const SETTLES: Duration = Duration::from_secs(150);
+
+/// Long enough for whatever would happen without a reason.
+const QUIET: Duration = Duration::from_secs(12);
+
+/// Runs everything that follows from a seed, in this process, of which it must be the first and only run.
+pub(crate) fn run(seed: u64, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow::Result<Outcome> {
+    let directory = scratch()?;
+    let setup = Setup::new(seed, directory.path().to_owned());
+    let world = World::new(setup.clone());
+    let mut rng = SmallRng::seed_from_u64(seed.rotate_left(17));
+    let mut run = Run::new(world.clone(), setup);
+    let (ended, schedule) = loop {
+        let schedule = faults::schedule(&run.setup, &mut rng);
+        let ended = run.round(&schedule);
+        let inner = world.lock();
+        let figures = Figures {
+            rounds: run.rounds,
+            events: inner.count,
+            faults: run.faults,
+            writes: inner.writes,
+            time: run.sim.elapsed(),
+        };
+        let over = inner.violation.is_some();
+        drop(inner);
+        if ended.is_err() || over || !go_on(&figures) {
+            break (ended, schedule);
+        }
+        run.again();
+    };
+    let (time, faults) = (run.sim.elapsed(), run.faults);
+    drop(run);
+    let mut world = world.lock();
+    if let Err(error) = ended {
+        world.violate("simulation", "Isolated", &error.to_string());
+    }
+    Ok(Outcome::new(&mut world, &schedule, time, faults))
+}
+
+/// Files that nobody has to keep are best in memory.
+fn scratch() -> std::io::Result<tempfile::TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}
+
+// === impl Run ===
+
+impl Run<'_> {
+    fn new(world: World, setup: Setup) -> Self {
+        let mut builder = turmoil::Builder::new();
+        builder
+            .rng_seed(setup.seed)
+            .tick_duration(TICK)
+            .simulation_duration(Duration::from_secs(1 << 32))
+            .min_message_latency(Duration::from_millis(1))
+            .max_message_latency(setup.latency)
+            .tcp_capacity(1 << 16);
+        if setup.order {
+            builder.enable_random_order();
+        }
+        let mut sim = builder.build();
+        let mut lines = BTreeMap::new();
+        let on_bus = world.clone();
+        sim.host(BUS, move || hosts::bus::run(on_bus.clone()));
+        for name in setup.clients() {
+            lines.insert(name.clone(), Line::new());
+        }
+        for agent in &setup.agents {
+            world.lock().machines.insert(agent.name.clone(), Machine::new(agent));
+            let (world, setup, line) = (world.clone(), agent.clone(), lines[&agent.name].clone());
+            sim.host(agent.name.as_str(), move || hosts::agent::run(world.clone(), setup.clone(), line.clone()));
+        }
+        for reader in &setup.readers {
+            let (world, setup, line) = (world.clone(), reader.clone(), lines[&reader.name].clone());
+            sim.host(reader.name.as_str(), move || hosts::reader::run(world.clone(), setup.clone(), line.clone()));
+        }
+        for name in PUBLISHERS {
+            let (world, line) = (world.clone(), lines[name].clone());
+            sim.host(name, move || hosts::publisher::run(world.clone(), name, line.clone()));
+        }
+        for name in RIVALS {
+            let (world, line) = (world.clone(), lines[name].clone());
+            sim.host(name, move || hosts::rival::run(world.clone(), name, line.clone()));
+        }
+        Self { sim, world, setup, lines, undo: Vec::new(), faults: 0, rounds: 1 }
+    }
+
+    /// Everything fails for a while, then nothing does, and then everything is restarted.
+    fn round(&mut self, schedule: &[Planned]) -> turmoil::Result {
+        let begun = self.sim.elapsed();
+        let mut schedule = schedule.iter();
+        let mut next = schedule.next();
+        while self.sim.elapsed() - begun < self.setup.chaos {
+            while let Some(planned) = next.filter(|planned| planned.at <= self.sim.elapsed() - begun) {
+                self.inflict(planned);
+                next = schedule.next();
+            }
+            self.heal(false);
+            if self.step()? {
+                return Ok(());
+            }
+        }
+        self.heal(true);
+        self.world.lock().phase = Phase::Settling;
+        self.world.note("simulation", "nothing fails any more");
+        if !self.settle()? {
+            return Ok(());
+        }
+        self.world.lock().phase = Phase::Quiet;
+        self.world.note("simulation", "everything is restarted, and nothing may change");
+        for host in std::iter::once(BUS.to_owned()).chain(self.setup.clients()) {
+            // Readers and agents that forget are sent everything again, and so they should.
+            let forgets = self.setup.readers.iter().any(|reader| reader.name == host)
+                || self.setup.agents.iter().any(|agent| agent.name == host && !agent.cache);
+            if !forgets {
+                self.sim.bounce(host.as_str());
+            }
+        }
+        let end = self.sim.elapsed() + QUIET;
+        while self.sim.elapsed() < end {
+            if self.step()? {
+                return Ok(());
+            }
+        }
+        self.settle()?;
+        Ok(())
+    }
+
+    /// Everything begins to fail again.
+    fn again(&mut self) {
+        self.rounds += 1;
+        let mut world = self.world.lock();
+        world.phase = Phase::Chaos;
+        world.done.clear();
+        world.forget();
+    }
+
+    /// Whether something was wrong.
+    fn step(&mut self) -> Result<bool, Box<dyn std::error::Error>> {
+        self.sim.step()?;
+        Ok(self.world.has_failed())
+    }
+
+    fn inflict(&mut self, planned: &Planned) {
+        self.faults += 1;
+        self.world.note("fault", planned.fault.to_string());
+        let until = self.sim.elapsed() + planned.lasts;
+        match &planned.fault {
+            Fault::Crash(host) => {
+                if !self.sim.is_host_running(host.as_str()) {
+                    return;
+                }
+                self.sim.crash(host.as_str());
+            }
+            Fault::Stop => self.world.lock().stopping = true,
+            Fault::Partition(host) => self.sim.partition(host.as_str(), BUS),
+            Fault::OneWay(from, to) => self.sim.partition_oneway(from.as_str(), to.as_str()),
+            Fault::Hold(host) => self.sim.hold(host.as_str(), BUS),
+            Fault::Delay(host, delay) => self.sim.set_link_latency(host.as_str(), BUS, *delay),
+            Fault::Reset(host) => return self.lines[host].reset(),
+            Fault::Relabel(host, zone) => {
+                if let Some(machine) = self.world.lock().machines.get_mut(host) {
+                    machine.zones.push(zone);
+                }
+                return;
+            }
+            Fault::Jump(host, by) => {
+                *self.world.lock().jumps.entry(host.clone()).or_default() += *by;
+                return;
+            }
+            Fault::Stall(host) => drop(self.world.lock().stalled.insert(host.clone())),
+        }
+        self.undo.push((until, planned.fault.clone()));
+    }
+
+    /// Ends the faults that are over, or all of them.
+    fn heal(&mut self, all: bool) {
+        let now = self.sim.elapsed();
+        let (over, lasting) = std::mem::take(&mut self.undo).into_iter().partition(|(until, _)| all || *until <= now);
+        self.undo = lasting;
+        let over: Vec<(Duration, Fault)> = over;
+        for (_, fault) in over {
+            match fault {
+                Fault::Crash(host) => {
+                    if !self.sim.is_host_running(host.as_str()) {
+                        self.sim.bounce(host.as_str());
+                    }
+                }
+                Fault::Stop => {
+                    self.world.lock().stopping = false;
+                    self.sim.bounce(BUS);
+                }
+                Fault::Partition(host) => self.sim.repair(host.as_str(), BUS),
+                Fault::OneWay(from, to) => self.sim.repair_oneway(from.as_str(), to.as_str()),
+                Fault::Hold(host) => self.sim.release(host.as_str(), BUS),
+                Fault::Delay(host, _) => {
+                    self.sim.set_link_latency(host.as_str(), BUS, Duration::from_millis(1));
+                    self.sim.set_link_max_message_latency(host.as_str(), BUS, self.setup.latency);
+                }
+                Fault::Stall(host) => drop(self.world.lock().stalled.remove(&host)),
+                Fault::Reset(_) | Fault::Relabel(..) | Fault::Jump(..) => {}
+            }
+        }
+        if all {
+            for host in self.setup.clients() {
+                self.sim.repair(host.as_str(), BUS);
+            }
+        }
+    }
+
+    /// Waits until everybody has exactly what they should; false if something was wrong.
+    fn settle(&mut self) -> Result<bool, Box<dyn std::error::Error>> {
+        let end = self.sim.elapsed() + SETTLES;
+        loop {
+            for _ in 0..20 {
+                if self.step()? {
+                    return Ok(false);
+                }
+            }
+            let Some(missing) = self.missing() else { break };
+            if self.sim.elapsed() > end {
+                self.world.violate("simulation", "Converges", &missing);
+                return Ok(false);
+            }
+        }
+        let mismatch = {
+            let world = self.world.lock();
+            world.handles.iter().find_map(|(name, handle)| {
+                let mismatches = handle.status().mismatches;
+                (mismatches > 0)
+                    .then(|| (name.clone(), format!("held something else than the bus, {mismatches} times")))
+            })
+        };
+        if let Some((name, what)) = mismatch {
+            self.world.violate(&name, "Reliable", &what);
+            return Ok(false);
+        }
+        self.world.note("simulation", "everybody has everything");
+        Ok(true)
+    }
+
+    /// What is not as it should be in the end.
+    fn missing(&self) -> Option<String> {
+        let world = self.world.lock();
+        if let Some(publisher) = PUBLISHERS.iter().find(|&&name| !world.done.contains(name)) {
+            return Some(format!("{publisher} has not written everything"));
+        }
+        for (name, reader) in &world.readers {
+            if let Some(what) = differs(&world.model.expected(&reader.viewer), &reader.held) {
+                return Some(format!("{name}: {what}"));
+            }
+            if !reader.exact {
+                return Some(format!("{name} has no position"));
+            }
+        }
+        for (name, machine) in &world.machines {
+            let expected = world.model.expected(&machine.viewer(machine.zone()));
+            if let Some(what) = differs(&expected, &machine.applied()) {
+                return Some(format!("{name}: {what}"));
+            }
+            let status = world.handles.get(name)?.status();
+            if status.link != Link::InSync || status.unfinished > 0 || !machine.busy().is_empty() {
+                return Some(format!("{name} has not finished: {status:?}"));
+            }
+        }
+        None
+    }
+}
+
+fn differs(expected: &BTreeMap<Key, u64>, held: &BTreeMap<Key, u64>) -> Option<String> {
+    let told = |number: Option<&u64>| number.map_or_else(|| "absent".to_owned(), |number| format!("write {number}"));
+    let different = |key: &&Key| expected.get(*key) != held.get(*key);
+    let key = expected.keys().chain(held.keys()).find(different)?;
+    Some(format!("{key} is {}, but should be {}", told(held.get(key)), told(expected.get(key))))
+}
