@@ -19,7 +19,7 @@ const LAYERS: [&[&str]; 10] = [
     &["ctkit", "nimbus-etcd"],
     &["nimbus-kube"],
     &["nimbus"],
-    &["nimbus-testkit"],
+    &["nimbus-testkit", "nimbus-sim"],
     &["nimbus-cli"],
     &["nimbus-bench", "nimbus-bench-kube"],
 ];

@@ -206,9 +206,7 @@ impl<T: Held> Mirror<T> {
 
     /// The connection is gone, and with it the group under way.
     pub fn disconnect(&mut self) {
-        if !planted::is(Bug::KeepHalfGroup) {
-            self.staged.clear();
-        }
+        self.staged.clear();
         self.snapshot = None;
         self.session = None;
     }
@@ -292,9 +290,7 @@ impl<T: Held> Mirror<T> {
         self.staged.clear();
         self.snapshot = Some(Snapshot { covers, seen: HashSet::new() });
         // From here on it holds some of the old and some of the new.
-        if !planted::is(Bug::KeepPosition) {
-            self.position = None;
-        }
+        self.position = None;
         Ok(Effect::Changes { changes: Vec::new(), position: None })
     }
 
@@ -329,7 +325,12 @@ impl<T: Held> Mirror<T> {
             return Ok(if changes.is_empty() { Effect::Alive } else { Effect::Changes { changes, position: None } });
         }
         self.staged.append(&mut changes);
-        let Some(position) = position else { return Ok(Effect::Alive) };
+        let Some(position) = position else {
+            if planted::is(Bug::LoseHalfGroup) {
+                self.staged.clear();
+            }
+            return Ok(Effect::Alive);
+        };
         let staged = std::mem::take(&mut self.staged);
         let changes = self.perform(staged);
         self.arrive(position);
@@ -341,6 +342,7 @@ impl<T: Held> Mirror<T> {
         let snapshot = self.snapshot.take().ok_or(Nonsense::Frame("the end of a snapshot that never began"))?;
         let covers = if planted::is(Bug::SweepUncovered) { BucketSet::ALL } else { snapshot.covers };
         let unseen = |item: &&T| covers.contains(item.digest().bucket()) && !snapshot.seen.contains(item.key());
+        let unseen = |item: &&T| unseen(item) && !planted::is(Bug::SweepNothing);
         let sweep = self.held.values().filter(unseen).map(|item| Change::Delete(item.key().clone())).collect();
         let changes = self.perform(sweep);
         match self.check(position.revision, &end.digest, end.objects) {

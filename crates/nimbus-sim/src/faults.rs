@@ -6,7 +6,7 @@ use rand::{RngExt as _, rngs::SmallRng};
 
 use crate::{
     model::ZONES,
-    setup::{BUS, Setup, pick},
+    setup::{API, BUS, Setup, pick},
     world::millis,
 };
 
@@ -55,7 +55,8 @@ pub(crate) fn schedule(setup: &Setup, rng: &mut SmallRng) -> Vec<Planned> {
         let lasts = millis(rng, 50, longest);
         let client = pick(rng, &clients);
         let fault = match rng.random_range(0..100) {
-            0..10 => Fault::Crash(BUS.into()),
+            0..8 => Fault::Crash(BUS.into()),
+            8..10 => Fault::Crash(API.into()),
             10..13 => Fault::Stop,
             13..28 => Fault::Crash(client),
             28..40 => Fault::Partition(client),

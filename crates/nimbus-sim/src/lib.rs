@@ -29,6 +29,7 @@ mod model;
 mod net;
 mod once;
 mod outcome;
+mod policies;
 mod run;
 mod setup;
 mod world;

@@ -6,6 +6,7 @@ use nimbus_agent::Reason;
 
 use crate::{
     model::{Key, Model, Viewer},
+    policies::Rule,
     setup::AgentSetup,
     world::Phase,
 };
@@ -26,6 +27,8 @@ pub(crate) struct Machine {
     /// What was applied since the agent was started.
     fresh: BTreeMap<Key, u64>,
     pub(crate) calls: u64,
+    /// Rules that are applied, by the names of their objects: another life of a policy has others.
+    pub(crate) rules: BTreeMap<String, Rule>,
 }
 
 /// An object on a machine.
@@ -59,6 +62,7 @@ impl Machine {
         self.fresh.clear();
         if !remembers {
             self.things.clear();
+            self.rules.clear();
         }
     }
 

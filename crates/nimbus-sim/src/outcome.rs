@@ -2,7 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{faults::Planned, world::Inner};
+use crate::{
+    faults::Planned,
+    world::{Event, Inner},
+};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Outcome {
     pub violation: Option<String>,
     /// What the seed decided, what went wrong, and what happened last.
     pub story: Vec<String>,
+    /// Everything that happened, or the end of it.
+    pub trace: Vec<String>,
 }
 
 /// Enough to see what led to it, and not more than somebody reads.
@@ -45,9 +50,7 @@ impl Outcome {
             // Of everybody a little, and of who complained more.
             let culprit = world.events.iter().find(|event| event.what.starts_with("VIOLATION"));
             let culprit = culprit.map(|event| event.who.clone()).unwrap_or_default();
-            let told = |event: &&crate::world::Event| {
-                format!("  {:10.3} {:10} {}", event.at.as_secs_f64(), event.who, event.what)
-            };
+            let told = |event: &&Event| event.to_string();
             story.push(format!("the last events of {culprit}:"));
             let of: Vec<_> = world.events.iter().filter(|event| event.who == culprit).collect();
             story.extend(of[of.len().saturating_sub(TOLD)..].iter().map(told));
@@ -55,7 +58,7 @@ impl Outcome {
             story.extend(world.events[world.events.len().saturating_sub(TOLD)..].iter().map(|event| told(&event)));
             if let Some(key) = violation.as_deref().and_then(|violation| named(world, violation)) {
                 story.push(format!("all events of {key}:"));
-                let about = |event: &&crate::world::Event| event.what.split([' ', ',', ':']).any(|word| word == key);
+                let about = |event: &&Event| event.what.split([' ', ',', ':']).any(|word| word == key);
                 let about: Vec<_> = world.events.iter().filter(about).collect();
                 story.extend(about[about.len().saturating_sub(3 * TOLD)..].iter().map(told));
             }
@@ -70,6 +73,7 @@ impl Outcome {
             time,
             violation,
             story,
+            trace: world.events.iter().map(ToString::to_string).collect(),
         }
     }
 }

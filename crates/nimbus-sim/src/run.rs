@@ -13,7 +13,7 @@ use crate::{
     model::Key,
     net::Line,
     outcome::Outcome,
-    setup::{BUS, PUBLISHERS, RIVALS, Setup},
+    setup::{API, BUS, CONTROLLERS, PUBLISHERS, RIVALS, Setup, USER, servers},
     world::{Phase, World},
 };
 
@@ -109,8 +109,10 @@ impl Run<'_> {
         }
         let mut sim = builder.build();
         let mut lines = BTreeMap::new();
-        let on_bus = world.clone();
-        sim.host(BUS, move || hosts::bus::run(on_bus.clone()));
+        for name in [BUS, API] {
+            let world = world.clone();
+            sim.host(name, move || hosts::bus::run(world.clone(), name));
+        }
         for name in setup.clients() {
             lines.insert(name.clone(), Line::new());
         }
@@ -131,6 +133,12 @@ impl Run<'_> {
             let (world, line) = (world.clone(), lines[name].clone());
             sim.host(name, move || hosts::rival::run(world.clone(), name, line.clone()));
         }
+        for name in CONTROLLERS {
+            let (world, line) = (world.clone(), lines[name].clone());
+            sim.host(name, move || hosts::controller::run(world.clone(), name, line.clone()));
+        }
+        let (user, line) = (world.clone(), lines[USER].clone());
+        sim.host(USER, move || hosts::user::run(user.clone(), line.clone()));
         Self { sim, world, setup, lines, undo: Vec::new(), faults: 0, rounds: 1 }
     }
 
@@ -157,7 +165,7 @@ impl Run<'_> {
         }
         self.world.lock().phase = Phase::Quiet;
         self.world.note("simulation", "everything is restarted, and nothing may change");
-        for host in std::iter::once(BUS.to_owned()).chain(self.setup.clients()) {
+        for host in [BUS, API].map(str::to_owned).into_iter().chain(self.setup.clients()) {
             // Readers and agents that forget are sent everything again, and so they should.
             let forgets = self.setup.readers.iter().any(|reader| reader.name == host)
                 || self.setup.agents.iter().any(|agent| agent.name == host && !agent.cache);
@@ -181,12 +189,14 @@ impl Run<'_> {
         let mut world = self.world.lock();
         world.phase = Phase::Chaos;
         world.done.clear();
+        world.policies.done = false;
         world.forget();
     }
 
     /// Whether something was wrong.
     fn step(&mut self) -> Result<bool, Box<dyn std::error::Error>> {
         self.sim.step()?;
+        self.world.lock().now = self.sim.elapsed();
         Ok(self.world.has_failed())
     }
 
@@ -202,10 +212,12 @@ impl Run<'_> {
                 self.sim.crash(host.as_str());
             }
             Fault::Stop => self.world.lock().stopping = true,
-            Fault::Partition(host) => self.sim.partition(host.as_str(), BUS),
+            Fault::Partition(host) => self.links(host, |sim, host, server| sim.partition(host, server)),
             Fault::OneWay(from, to) => self.sim.partition_oneway(from.as_str(), to.as_str()),
-            Fault::Hold(host) => self.sim.hold(host.as_str(), BUS),
-            Fault::Delay(host, delay) => self.sim.set_link_latency(host.as_str(), BUS, *delay),
+            Fault::Hold(host) => self.links(host, |sim, host, server| sim.hold(host, server)),
+            Fault::Delay(host, delay) => {
+                self.links(host, |sim, host, server| sim.set_link_latency(host, server, *delay));
+            }
             Fault::Reset(host) => return self.lines[host].reset(),
             Fault::Relabel(host, zone) => {
                 if let Some(machine) = self.world.lock().machines.get_mut(host) {
@@ -220,6 +232,11 @@ impl Run<'_> {
             Fault::Stall(host) => drop(self.world.lock().stalled.insert(host.clone())),
         }
         self.undo.push((until, planned.fault.clone()));
+    }
+
+    /// Does something to every link that a host needs.
+    fn links(&self, host: &str, change: impl Fn(&Sim<'_>, &str, &str)) {
+        servers(host).iter().for_each(|server| change(&self.sim, host, server));
     }
 
     /// Ends the faults that are over, or all of them.
@@ -239,12 +256,15 @@ impl Run<'_> {
                     self.world.lock().stopping = false;
                     self.sim.bounce(BUS);
                 }
-                Fault::Partition(host) => self.sim.repair(host.as_str(), BUS),
+                Fault::Partition(host) => self.links(&host, |sim, host, server| sim.repair(host, server)),
                 Fault::OneWay(from, to) => self.sim.repair_oneway(from.as_str(), to.as_str()),
-                Fault::Hold(host) => self.sim.release(host.as_str(), BUS),
+                Fault::Hold(host) => self.links(&host, |sim, host, server| sim.release(host, server)),
                 Fault::Delay(host, _) => {
-                    self.sim.set_link_latency(host.as_str(), BUS, Duration::from_millis(1));
-                    self.sim.set_link_max_message_latency(host.as_str(), BUS, self.setup.latency);
+                    let latency = self.setup.latency;
+                    self.links(&host, |sim, host, server| {
+                        sim.set_link_latency(host, server, Duration::from_millis(1));
+                        sim.set_link_max_message_latency(host, server, latency);
+                    });
                 }
                 Fault::Stall(host) => drop(self.world.lock().stalled.remove(&host)),
                 Fault::Reset(_) | Fault::Relabel(..) | Fault::Jump(..) => {}
@@ -252,7 +272,7 @@ impl Run<'_> {
         }
         if all {
             for host in self.setup.clients() {
-                self.sim.repair(host.as_str(), BUS);
+                self.links(&host, |sim, host, server| sim.repair(host, server));
             }
         }
     }
@@ -294,6 +314,9 @@ impl Run<'_> {
         if let Some(publisher) = PUBLISHERS.iter().find(|&&name| !world.done.contains(name)) {
             return Some(format!("{publisher} has not written everything"));
         }
+        if !world.policies.done {
+            return Some("the user has not written everything".to_owned());
+        }
         for (name, reader) in &world.readers {
             if let Some(what) = differs(&world.model.expected(&reader.viewer), &reader.held) {
                 return Some(format!("{name}: {what}"));
@@ -305,6 +328,9 @@ impl Run<'_> {
         for (name, machine) in &world.machines {
             let expected = world.model.expected(&machine.viewer(machine.zone()));
             if let Some(what) = differs(&expected, &machine.applied()) {
+                return Some(format!("{name}: {what}"));
+            }
+            if let Some(what) = world.policies.differs(machine.rules.values()) {
                 return Some(format!("{name}: {what}"));
             }
             let status = world.handles.get(name)?.status();

@@ -52,6 +52,11 @@ pub(crate) const PUBLISHERS: [&str; 2] = ["pub-1", "pub-2"];
 pub(crate) const RIVALS: [&str; 2] = ["rival-1", "rival-2"];
 pub(crate) const BUS: &str = "bus";
 
+/// A second bus, which never forgets: what users write, and controllers watch.
+pub(crate) const API: &str = "api";
+pub(crate) const USER: &str = "user";
+pub(crate) const CONTROLLERS: [&str; 2] = ["ctl-1", "ctl-2"];
+
 // === impl Setup ===
 
 impl Setup {
@@ -92,12 +97,26 @@ impl Setup {
         }
     }
 
-    /// Everybody but the bus.
+    /// Everybody but the buses.
     pub(crate) fn clients(&self) -> Vec<String> {
         let agents = self.agents.iter().map(|agent| agent.name.clone());
         let readers = self.readers.iter().map(|reader| reader.name.clone());
-        let others = PUBLISHERS.iter().chain(&RIVALS).map(|&name| name.to_owned());
+        let others = PUBLISHERS
+            .iter()
+            .chain(&RIVALS)
+            .chain(&CONTROLLERS)
+            .chain(&[USER])
+            .map(|&name| name.to_owned());
         agents.chain(readers).chain(others).collect()
+    }
+}
+
+/// Whom a client talks to.
+pub(crate) fn servers(client: &str) -> &'static [&'static str] {
+    match client {
+        USER => &[API],
+        _ if CONTROLLERS.contains(&client) => &[BUS, API],
+        _ => &[BUS],
     }
 }
 

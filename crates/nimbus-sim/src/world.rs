@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
     time::Duration,
@@ -14,6 +15,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use crate::{
     machine::Machine,
     model::{Key, Model, Viewer},
+    policies::Policies,
     setup::Setup,
 };
 
@@ -44,7 +46,10 @@ pub(crate) struct Event {
 #[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) setup: Setup,
+    /// For those who are no host.
+    pub(crate) now: Duration,
     pub(crate) model: Model,
+    pub(crate) policies: Policies,
     pub(crate) phase: Phase,
     pub(crate) events: Vec<Event>,
     pub(crate) count: u64,
@@ -81,6 +86,14 @@ pub(crate) struct Reading {
 
 /// The last events that are kept for whoever has to find out what went wrong.
 const KEPT: usize = 50_000;
+
+// === impl Event ===
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {:10.3} {:10} {}", self.at.as_secs_f64(), self.who, self.what)
+    }
+}
 
 // === impl World ===
 
@@ -126,7 +139,7 @@ impl World {
 
 impl Inner {
     pub(crate) fn note(&mut self, who: &str, what: String) {
-        let at = turmoil::sim_elapsed().unwrap_or_default();
+        let at = turmoil::sim_elapsed().unwrap_or(self.now);
         (at, who, &what).hash(&mut self.hash);
         self.count += 1;
         if self.events.len() == KEPT {
@@ -143,6 +156,7 @@ impl Inner {
     /// Forgets what nobody can ask for any more, now that everybody has everything.
     pub(crate) fn forget(&mut self) {
         self.model.forget();
+        self.policies.forget();
         self.claims.clear();
     }
 

@@ -1,6 +1,7 @@
 //! Tests that need the whole: real processes, real files, and time.
 
 mod powercut;
+mod simulation;
 
 use std::process::ExitCode;
 
@@ -19,15 +20,22 @@ struct Arguments {
 enum Command {
     /// Kills a durable bus again and again while it is written to and read, and proves that nothing is lost.
     Powercut(powercut::Arguments),
+    /// Runs one simulation on and on, and says how fast it is and how much memory it takes.
+    Soak(simulation::Soak),
+    /// Runs a list of deliberate bugs, and fails if one of them is not found.
+    Planted(simulation::Planted),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { command: Command::Powercut(arguments) } = Arguments::parse();
-    // A program that is killed by a signal drops nothing, and would leave its bus and its files behind.
-    let result = tokio::select! {
-        result = Box::pin(powercut::run(&arguments)) => result,
-        () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+    let result = match Arguments::parse().command {
+        // A program that is killed by a signal drops nothing, and would leave its bus and its files behind.
+        Command::Powercut(arguments) => tokio::select! {
+            result = Box::pin(powercut::run(&arguments)) => result,
+            () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+        },
+        Command::Soak(arguments) => simulation::soak(&arguments),
+        Command::Planted(arguments) => simulation::planted(&arguments),
     };
     result.unwrap_or_else(|error| {
         #[allow(clippy::print_stderr, reason = "the place where a command says why it failed")]

@@ -13,13 +13,20 @@ pub(crate) struct Arguments {
     /// A deliberate bug, by its name.
     #[arg(long)]
     bug: Option<String>,
+    /// Tells everything that happened.
+    #[arg(long)]
+    trace: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(bug) = &arguments.bug {
         plant(bug)?;
     }
-    Ok(tell(&nimbus_sim::once(arguments.seed)?))
+    let outcome = nimbus_sim::once(arguments.seed)?;
+    if arguments.trace {
+        outcome.trace.iter().for_each(|line| println!("{line}"));
+    }
+    Ok(tell(&outcome))
 }
 
 /// Says how it ended.

@@ -14,6 +14,7 @@ use crate::{
     machine::Seen,
     model::{Key, WRITE, ZONE},
     net::Line,
+    policies::Rule,
     setup::AgentSetup,
     world::{Phase, World, millis},
 };
@@ -56,6 +57,7 @@ pub(crate) async fn run(world: World, setup: AgentSetup, line: Line) -> turmoil:
     for kind in &setup.kinds {
         builder = builder.handle_packed(Kind::new(kind)?, hands.clone());
     }
+    builder = builder.handle::<Rule, _>(hands.clone());
     if setup.cache {
         builder = builder.cache(directory.join(format!("{}.redb", setup.name)));
     }
@@ -158,5 +160,47 @@ impl Handler<Any> for Hands {
         let result = self.work().await;
         self.end("remove", &seen, &result);
         result
+    }
+}
+
+impl Handler<Rule> for Hands {
+    async fn apply(&self, cx: &Context, rule: Arc<Object<Rule>>) -> Result<Status, Failure> {
+        let Rule { policy, index, number } = rule.spec.clone();
+        {
+            let mut world = self.world.lock();
+            world.note(
+                &self.agent,
+                format!("apply rule {policy}-{index} as {number} ({:?} {})", cx.reason(), cx.attempt()),
+            );
+            let inner = &mut *world;
+            let quiet = inner.phase == Phase::Quiet && cx.reason() == nimbus_agent::Reason::Changed;
+            let before = inner.machines[&*self.agent].rules.get(rule.meta.key.name()).map(|rule| rule.number);
+            if let Err((property, what)) = inner.policies.judge_apply(&policy, index, number, before, quiet) {
+                inner.violate(&self.agent, property, &what);
+            }
+        }
+        self.work().await?;
+        if let Some(machine) = self.world.lock().machines.get_mut(&*self.agent) {
+            machine.calls += 1;
+            machine.rules.insert(rule.meta.key.name().to_owned(), rule.spec.clone());
+        }
+        Ok(Status::applied())
+    }
+
+    async fn remove(&self, _: &Context, rule: Arc<Object<Rule>>) -> Result<(), Failure> {
+        let Rule { policy, index, number } = rule.spec.clone();
+        {
+            let mut world = self.world.lock();
+            world.note(&self.agent, format!("remove rule {policy}-{index} as {number}"));
+            if let Err((property, what)) = world.policies.judge_remove(&policy, index, number) {
+                world.violate(&self.agent, property, &what);
+            }
+        }
+        self.work().await?;
+        if let Some(machine) = self.world.lock().machines.get_mut(&*self.agent) {
+            machine.calls += 1;
+            machine.rules.remove(rule.meta.key.name());
+        }
+        Ok(())
     }
 }

@@ -10,13 +10,13 @@ use tokio::time::sleep;
 use crate::{
     hosts::keep_jumping,
     net,
-    setup::BUS,
+    setup::{API, BUS},
     world::{World, millis},
 };
 
 /// Serves until it is killed, or told to stop.
-pub(crate) async fn run(world: World) -> turmoil::Result {
-    let mut rng = world.rng(BUS);
+pub(crate) async fn run(world: World, name: &'static str) -> turmoil::Result {
+    let mut rng = world.rng(name);
     let setup = world.lock().setup.clone();
     let mut config = Config::new(Epoch(rng.random()), rng.random());
     config.bookmark_interval = Duration::from_secs(2);
@@ -26,8 +26,10 @@ pub(crate) async fn run(world: World) -> turmoil::Result {
     config.limits.frame_bytes = setup.frame_bytes;
     config.limits.group_bytes = setup.group_bytes;
     config.limits.store.tombstones = setup.tombstones;
-    let bus = if setup.durable {
-        let (bus, mut disk) = Bus::open_driven(&setup.directory.join("bus.redb"), config, Metrics::default())?;
+    let durable = setup.durable || name == API;
+    let bus = if durable {
+        let (bus, mut disk) =
+            Bus::open_driven(&setup.directory.join(format!("{name}.redb")), config, Metrics::default())?;
         let slow = crate::setup::pick(&mut rng, &[1, 20, 200]);
         tokio::task::spawn_local(async move {
             loop {
@@ -44,18 +46,18 @@ pub(crate) async fn run(world: World) -> turmoil::Result {
         Bus::new(config, Metrics::default())
     };
     let state = bus.store().state();
-    world.note(BUS, format!("starts with epoch {} at revision {}", state.epoch(), state.head()));
+    world.note(name, format!("starts with epoch {} at revision {}", state.epoch(), state.head()));
     drop(state);
-    tokio::spawn(keep_jumping(world.clone(), BUS.to_owned()));
+    tokio::spawn(keep_jumping(world.clone(), name.to_owned()));
     let stop = {
         let world = world.clone();
         async move {
-            while !world.lock().stopping {
+            while !(world.lock().stopping && name == BUS) {
                 sleep(Duration::from_millis(20)).await;
             }
         }
     };
     bus.serve(net::listen().await?, stop).await?;
-    world.note(BUS, "has stopped");
+    world.note(name, "has stopped");
     Ok(())
 }
