@@ -3,6 +3,8 @@
 //! A process can run one seed, so this program starts itself again for each of them. What is said by a seed that failed
 //! begins with what the seed decided and what went wrong; `NIMBUS_SIM_SEED` runs it once more.
 
+#![allow(clippy::print_stdout, reason = "what a seed did is read by whoever started it")]
+
 use std::{
     env,
     process::Command,
@@ -30,7 +32,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn child(seed: u64) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
+    let mut command = Command::new(env::current_exe().expect("a program knows where it is"));
     command
         .args(["--exact", "one_seed_in_a_process_of_its_own", "--nocapture"])
         .env(CHILD, seed.to_string());
@@ -49,7 +51,7 @@ fn check(seeds: impl Iterator<Item = u64>) -> Vec<Report> {
         reports.push(report);
         !fails
     })
-    .unwrap();
+    .expect("programs can be started");
     let (events, faults) = reports.iter().fold((0, 0), |sum, one| (sum.0 + one.events, sum.1 + one.faults));
     println!("{} seeds, {events} events, {faults} faults", reports.len());
     if let Some(Report { seed, text, violation: Some(violation), .. }) = reports.last() {

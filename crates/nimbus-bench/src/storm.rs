@@ -95,7 +95,7 @@ async fn fresh(arguments: &Arguments, case: Case) -> anyhow::Result<Figures> {
             }
             _ => {
                 let at_once = usize::try_from(subscribers)?;
-                let crowd = Crowd::begin(host.address, subscribers, at_once, Counting::News, host.begin());
+                let crowd = Crowd::begin(host.address, subscribers, at_once, Counting::News, &host.begin());
                 crowd.wait_ready().await?;
                 Ok(crowd.seen().1)
             }
