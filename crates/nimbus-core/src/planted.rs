@@ -1,7 +1,7 @@
 //! Deliberate bugs, for whoever tests the tests: a checker that finds none of them is not a checker.
 //!
 //! Without the feature `planted` there are none: [`is`] is a constant, and nothing of what it guards is built. With it, at
-//! most one is active, which [`plant`] chooses.
+//! most one is active, which `plant` chooses.
 
 #[cfg(feature = "planted")]
 use std::sync::atomic::{AtomicUsize, Ordering};
