@@ -48,6 +48,7 @@ pub struct AgentBuilder {
     deadline: Option<Duration>,
     grace: Duration,
     seed: Option<u64>,
+    inline_disk: bool,
     metrics: Metrics,
 }
 
@@ -125,6 +126,7 @@ impl Agent {
             deadline: None,
             grace: GRACE,
             seed: None,
+            inline_disk: false,
             metrics: Metrics::default(),
         }
     }
@@ -274,6 +276,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Writes to disk on the thread of the runtime, which then does nothing else. For simulations, which repeat a run only
+    /// if no other thread takes part in it.
+    #[cfg(feature = "sim")]
+    pub fn inline_disk(mut self) -> Self {
+        self.inline_disk = true;
+        self
+    }
+
     /// How connections are opened.
     pub fn connector(mut self, connector: impl Connector) -> Self {
         self.connector = Arc::new(connector);
@@ -347,6 +357,7 @@ impl AgentBuilder {
             deadline: self.deadline.map(|deadline| deadline.min(LONGEST)),
             grace: self.grace.min(LONGEST),
             seed: self.seed.unwrap_or_else(rand::random),
+            inline_disk: self.inline_disk,
         })
     }
 }

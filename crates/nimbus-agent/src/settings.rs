@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) deadline: Option<Duration>,
     pub(crate) grace: Duration,
     pub(crate) seed: u64,
+    /// The disk is written to on the thread of the runtime.
+    pub(crate) inline_disk: bool,
 }
 
 /// Optional parts of the protocol that this agent understands.

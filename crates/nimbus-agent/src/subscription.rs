@@ -66,7 +66,7 @@ impl Subscription {
     pub(crate) fn open(settings: Settings) -> Result<Self, CacheError> {
         let (keeper, memory, aside) = match &settings.cache {
             None => (Keeper::forgetful(), Memory::default(), None),
-            Some(path) => Keeper::open(path, &settings.id)?,
+            Some(path) => Keeper::open(path, &settings.id, settings.inline_disk)?,
         };
         if let Some(aside) = aside {
             tracing::error!(agent.id = %settings.id, moved.to = %aside.path.display(), reason = %aside.reason, "cache cannot be used, starting without");

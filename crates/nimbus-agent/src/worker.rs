@@ -7,7 +7,7 @@ use std::{future::Future, path::Path, time::Duration};
 
 use nimbus_client::{Advice, Arrival, Change, Effect, Mirror, Uplink};
 use nimbus_core::{
-    AgentId, Labels, Position, Revision,
+    Labels, Position, Revision,
     planted::{self, Bug},
 };
 use nimbus_wire::v1::{self, Mode};
@@ -100,7 +100,7 @@ impl Worker {
         let Self { settings, kinds, policies, metrics, mut commands, status } = self;
         let (keeper, memory, aside) = match &settings.cache {
             None => (Keeper::forgetful(), Memory::default(), None),
-            Some(path) => open(path, &settings.id).await?,
+            Some(path) => open(path, &settings).await?,
         };
         let mut journal = Journal::default();
         let now = Instant::now();
@@ -140,10 +140,10 @@ impl Worker {
 }
 
 /// Opens the memory on disk. An agent that is just stopping may have it for a moment longer.
-async fn open(path: &Path, agent: &AgentId) -> Result<(Keeper, Memory, Option<Aside>), CacheError> {
+async fn open(path: &Path, settings: &Settings) -> Result<(Keeper, Memory, Option<Aside>), CacheError> {
     let deadline = Instant::now() + HAND_OVER;
     loop {
-        match Keeper::open(path, agent) {
+        match Keeper::open(path, &settings.id, settings.inline_disk) {
             Err(CacheError::Busy(_)) if Instant::now() < deadline => tokio::time::sleep(HAND_OVER / 50).await,
             opened => return opened,
         }

@@ -56,6 +56,8 @@ pub(crate) struct Settings<D> {
     pub(crate) backoff: Backoff,
     pub(crate) boot: Option<BootId>,
     pub(crate) wall: fn() -> SystemTime,
+    /// Writes on the thread of the runtime, which then waits for the disk.
+    pub(crate) inline: bool,
 }
 
 // === impl Settings ===
@@ -63,7 +65,7 @@ pub(crate) struct Settings<D> {
 impl Settings<RealDisk> {
     fn real() -> Self {
         #[expect(clippy::disallowed_methods, reason = "it is only shown to people, and nothing depends on it")]
-        Self { disk: RealDisk, backoff: BACKOFF, boot: BootId::current(), wall: SystemTime::now }
+        Self { disk: RealDisk, backoff: BACKOFF, boot: BootId::current(), wall: SystemTime::now, inline: false }
     }
 }
 
@@ -85,8 +87,12 @@ impl Keeper {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub(crate) fn open(path: &Path, agent: &AgentId) -> Result<(Self, Memory, Option<Aside>), CacheError> {
-        Self::open_with(path, agent, Settings::real())
+    pub(crate) fn open(
+        path: &Path,
+        agent: &AgentId,
+        inline: bool,
+    ) -> Result<(Self, Memory, Option<Aside>), CacheError> {
+        Self::open_with(path, agent, Settings { inline, ..Settings::real() })
     }
 
     pub(crate) fn open_with(
@@ -101,7 +107,7 @@ impl Keeper {
         // Left by a crash.
         let _ = fs::remove_file(beside(&path, ".new"));
         let (loaded, aside) = load(&path, agent)?;
-        let Settings { disk, backoff, boot, wall } = settings;
+        let Settings { disk, backoff, boot, wall, inline } = settings;
 
         let memory = loaded.image.to_memory(boot.as_ref(), loaded.when);
         let health = Arc::new(watch::Sender::new(Health::Good));
@@ -121,7 +127,7 @@ impl Keeper {
             _lock: lock,
         };
         // It ends when the handle is dropped, and `close` waits for that.
-        tokio::spawn(Worker { writer, backoff, shared: shared.clone() }.run().in_current_span());
+        tokio::spawn(Worker { writer, backoff, shared: shared.clone(), inline }.run().in_current_span());
         Ok((Self { health, file: Some(Arc::new(Handle { shared })) }, memory, aside))
     }
 

@@ -51,7 +51,8 @@ fn boot(name: &str) -> Option<BootId> {
 
 fn settings<D: Disk>(disk: D) -> Settings<D> {
     let backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(30) };
-    Settings { disk, backoff, boot: boot("boot-1"), wall: || SystemTime::UNIX_EPOCH + Duration::from_secs(1_000) }
+    let wall = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+    Settings { disk, backoff, boot: boot("boot-1"), wall, inline: false }
 }
 
 fn open(path: &Path) -> (Keeper, Memory, Option<Aside>) {

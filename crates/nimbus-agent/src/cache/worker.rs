@@ -15,6 +15,8 @@ pub(crate) struct Worker<D> {
     pub(crate) writer: Writer<D>,
     pub(crate) backoff: Backoff,
     pub(crate) shared: Arc<Shared>,
+    /// Writes here, and lets everybody else wait.
+    pub(crate) inline: bool,
 }
 
 // === impl Worker ===
@@ -22,18 +24,18 @@ pub(crate) struct Worker<D> {
 impl<D: Disk> Worker<D> {
     /// Writes until it is told to close, and then once more.
     pub(crate) async fn run(self) {
-        let Self { mut writer, backoff, shared } = self;
+        let Self { mut writer, backoff, shared, inline } = self;
         let path = writer.path().display().to_string();
         let mut failures = 0;
         loop {
             // Asked before the attempt, so that the last one is after the last delta.
             let is_last = shared.is_closing();
-            let attempt = spawn_blocking(move || {
+            let attempt = block(inline, move || {
                 let result = writer.attempt();
                 (writer, result)
             });
             // An attempt catches its panics: this is the end of the runtime.
-            let Ok((again, result)) = attempt.await else { return };
+            let Some((again, result)) = attempt.await else { return };
             writer = again;
             match result {
                 Ok(()) => {
@@ -62,9 +64,14 @@ impl<D: Disk> Worker<D> {
             drop(writer);
             Ok(())
         };
-        let _ = spawn_blocking(|| Flaw::catch(close)).await;
+        let _ = block(inline, || Flaw::catch(close)).await;
         shared.end();
     }
+}
+
+/// Does what blocks, elsewhere unless it is to be done here; `None` if the runtime ends meanwhile.
+async fn block<T: Send + 'static>(inline: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if inline { Some(work()) } else { spawn_blocking(work).await.ok() }
 }
 
 fn failed(shared: &Shared, path: &str, flaw: &Flaw) {

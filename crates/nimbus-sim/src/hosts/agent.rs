@@ -59,7 +59,7 @@ pub(crate) async fn run(world: World, setup: AgentSetup, line: Line) -> turmoil:
     }
     builder = builder.handle::<Rule, _>(hands.clone());
     if setup.cache {
-        builder = builder.cache(directory.join(format!("{}.redb", setup.name)));
+        builder = builder.inline_disk().cache(directory.join(format!("{}.redb", setup.name)));
     }
     if setup.trust {
         builder = builder.trust_applied();

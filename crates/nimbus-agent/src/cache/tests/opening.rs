@@ -16,7 +16,7 @@ use crate::cache::{
 const HEADER: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("header");
 
 fn refusal(path: &Path) -> String {
-    match Keeper::open(path, &agent()) {
+    match Keeper::open(path, &agent(), false) {
         Ok(_) => panic!("{} was opened", path.display()),
         Err(error) => error.to_string(),
     }
@@ -116,7 +116,7 @@ async fn the_memory_of_another_agent_is_moved_aside() {
     let Place { directory: _directory, path } = place();
     file_with(&path, [put(1, &[item("a", 1)])]).await;
     let other = AgentId::new("edge-2").unwrap();
-    let (keeper, memory, aside) = Keeper::open(&path, &other).unwrap();
+    let (keeper, memory, aside) = Keeper::open(&path, &other, false).unwrap();
     assert_eq!(memory.position, None);
     assert_eq!(aside.unwrap().reason, "it belongs to agent \"edge-1\", this is edge-2");
     keeper.close().await;
@@ -191,7 +191,7 @@ async fn a_missing_directory_is_named_with_what_to_do() {
 
     fs::write(directory.path().join("file"), "").unwrap();
     assert!(matches!(
-        Keeper::open(&directory.path().join("file/memory.db"), &agent()),
+        Keeper::open(&directory.path().join("file/memory.db"), &agent(), false),
         Err(CacheError::NoDirectory(_))
     ));
 }
