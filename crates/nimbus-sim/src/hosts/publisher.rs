@@ -112,7 +112,7 @@ impl Session<'_> {
         steps.extend(
             all.iter()
                 .filter(|key| !together.contains(key))
-                .filter_map(|key| self.items(&[key.clone()])),
+                .filter_map(|key| self.items(std::slice::from_ref(key))),
         );
         steps.extend(self.items(&together));
         let slow = crate::setup::pick(self.rng, &[0, 0, 20, 150]);

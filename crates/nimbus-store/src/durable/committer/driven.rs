@@ -9,6 +9,7 @@ use std::{
 use crate::{
     core::Core,
     durable::{error::Lost, file::StoreFile, flaw::Flaw, lock::Lock},
+    queue::Queue,
 };
 
 /// Makes writes durable when it is told to, in place of the thread that does so otherwise. Dropping it is the loss of
@@ -31,7 +32,7 @@ impl DrivenDisk {
     /// [`DrivenDisk::finish`].
     pub fn write(&mut self) -> bool {
         let mut writer = self.core.lock();
-        let Some((state, changes)) = writer.queue.as_mut().and_then(|queue| queue.begin()) else { return false };
+        let Some((state, changes)) = writer.queue.as_mut().and_then(Queue::begin) else { return false };
         drop(writer);
         let written = Flaw::catch(|| self.file.write(&state, &changes));
         if let Err(flaw) = written {
