@@ -93,14 +93,14 @@ thread_local! {
 
 impl Crowd {
     /// Connects as many subscribers, and waits until they have everything that there was.
-    pub(crate) async fn open(address: SocketAddr, count: u64, begin: Begin) -> anyhow::Result<Self> {
+    pub(crate) async fn open(address: SocketAddr, count: u64, begin: &Begin) -> anyhow::Result<Self> {
         let crowd = Self::begin(address, count, CONNECTING, Counting::News, begin);
         crowd.wait_ready().await?;
         Ok(crowd)
     }
 
     /// Begins to connect as many subscribers, so many at a time.
-    pub(crate) fn begin(address: SocketAddr, count: u64, at_once: usize, counting: Counting, begin: Begin) -> Self {
+    pub(crate) fn begin(address: SocketAddr, count: u64, at_once: usize, counting: Counting, begin: &Begin) -> Self {
         let shared = Arc::new(Shared::default());
         let turns = Arc::new(Semaphore::new(at_once));
         let mut readers = JoinSet::new();

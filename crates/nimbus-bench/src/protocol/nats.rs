@@ -48,12 +48,7 @@ fn header(line: &[u8], answer: &mut Vec<u8>, heard: &mut Heard) -> anyhow::Resul
     let line = std::str::from_utf8(line)?.trim_end();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let last = || -> anyhow::Result<usize> {
-        Ok(rest
-            .rsplit(' ')
-            .next()
-            .unwrap_or_default()
-            .parse()
-            .context("a message without a length")?)
+        rest.rsplit(' ').next().unwrap_or_default().parse().context("a message without a length")
     };
     match word {
         "MSG" => {

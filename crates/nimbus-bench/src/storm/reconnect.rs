@@ -99,7 +99,7 @@ async fn run_once(arguments: &Arguments, subscribers: u64, changed: u64) -> anyh
         bus_subscription(number, Settings::AGENT, Some(resume))
     });
     let at_once = usize::try_from(subscribers)?;
-    let crowd = Crowd::begin(server.address, subscribers, at_once, Counting::Everything, begin);
+    let crowd = Crowd::begin(server.address, subscribers, at_once, Counting::Everything, &begin);
     let everybody = async {
         if numbers.is_empty() {
             crowd.wait_ready().await
