@@ -5,14 +5,9 @@
 
 #![allow(clippy::print_stdout, reason = "what a seed did is read by whoever started it")]
 
-use std::{
-    env,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{env, process::Command, thread, time::Duration};
 
-use nimbus_sim::{Report, VIOLATION};
+use nimbus_sim::{Report, VIOLATION, real_clock};
 
 /// The seed that the process is to run, in which `one_seed_in_a_process_of_its_own` is more than a formality.
 const CHILD: &str = "NIMBUS_SIM_CHILD";
@@ -79,13 +74,11 @@ fn whatever_happens_every_promise_is_kept() {
         check(std::iter::once(seed));
         return;
     }
-    #[allow(clippy::disallowed_methods, reason = "the budget is one of real time")]
-    let now = Instant::now;
-    let (begun, limit) = (now(), Duration::from_secs(number(SECONDS).unwrap_or(DEFAULT_SECONDS)));
+    let (begun, limit) = (real_clock(), Duration::from_secs(number(SECONDS).unwrap_or(DEFAULT_SECONDS)));
     // New ones every time.
     let first = u64::from(rand::random::<u32>());
     println!("seeds from {first} on");
-    check((first..).take_while(|_| now() - begun < limit));
+    check((first..).take_while(|_| real_clock() - begun < limit));
 }
 
 #[test]

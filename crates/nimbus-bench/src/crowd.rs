@@ -93,8 +93,8 @@ thread_local! {
 
 impl Crowd {
     /// Connects as many subscribers, and waits until they have everything that there was.
-    pub(crate) async fn open(address: SocketAddr, count: u64, begin: Begin) -> anyhow::Result<Self> {
-        let crowd = Self::begin(address, count, CONNECTING, Counting::News, &begin);
+    pub(crate) async fn open(address: SocketAddr, count: u64, begin: &Begin) -> anyhow::Result<Self> {
+        let crowd = Self::begin(address, count, CONNECTING, Counting::News, begin);
         crowd.wait_ready().await?;
         Ok(crowd)
     }

@@ -106,7 +106,7 @@ async fn measure(arguments: &Arguments, case: Case) -> anyhow::Result<Figures> {
 
 /// Connects as many subscribers, and waits until all of them will be sent what is published.
 pub(crate) async fn attach(host: &Host, subscribers: u64) -> anyhow::Result<Crowd> {
-    let crowd = Crowd::open(host.address, subscribers, host.begin()).await?;
+    let crowd = Crowd::open(host.address, subscribers, &host.begin()).await?;
     host.watch(subscribers, false).await?;
     Ok(crowd)
 }

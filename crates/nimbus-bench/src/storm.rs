@@ -87,7 +87,7 @@ async fn fresh(arguments: &Arguments, case: Case) -> anyhow::Result<Figures> {
         match system {
             System::Etcd => read_pages(&host, subscribers, objects).await,
             System::NatsKv => {
-                let crowd = Crowd::open(host.address, subscribers, host.begin()).await?;
+                let crowd = Crowd::open(host.address, subscribers, &host.begin()).await?;
                 crowd.expect(objects);
                 host.watch(subscribers, true).await?;
                 crowd.wait_for_all().await?;

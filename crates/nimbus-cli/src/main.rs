@@ -52,6 +52,11 @@ use crate::{
     failure::{EXIT_CODES, Failure},
 };
 
+/// The allocator of the system keeps half as much again for each connection.
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Distributes desired state to thousands of machines, and knows who has it.
 #[derive(Debug, Parser)]
 #[command(name = "nimbus", version, after_help = EXIT_CODES)]

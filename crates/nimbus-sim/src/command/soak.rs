@@ -2,7 +2,7 @@
 
 use std::{fs, process::ExitCode, time::Duration};
 
-use nimbus_sim::Figures;
+use nimbus_sim::{Figures, real_clock};
 
 use crate::command::once::tell;
 
@@ -27,15 +27,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "{:>8} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8}",
         "real s", "sim h", "rounds", "events", "writes", "faults", "MiB"
     );
-    let now = || {
-        #[allow(clippy::disallowed_methods, reason = "it runs for a real time")]
-        std::time::Instant::now()
-    };
-    let (begun, mut told) = (now(), now());
+    let (begun, mut told) = (real_clock(), real_clock());
     let outcome = nimbus_sim::rounds(seed, move |figures: &Figures| {
-        let elapsed = now() - begun;
-        if now() - told >= every || elapsed >= limit {
-            told = now();
+        let now = real_clock();
+        let elapsed = now - begun;
+        if now - told >= every || elapsed >= limit {
+            told = now;
             let Figures { rounds, events, writes, faults, time, .. } = figures;
             let hours = time.as_secs_f64() / 3600.0;
             println!(
