@@ -1,6 +1,6 @@
 //! The first look at every object of a shard, at some of them at a time.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use nimbus_core::{KeyHashes, KeyMap, KeySet, ObjectKey};
 use nimbus_store::Record;
@@ -27,6 +27,7 @@ pub(crate) struct Boot {
     rest: Option<Rest>,
     /// In the queue, and not looked at yet.
     waiting: KeySet,
+    begun: Instant,
 }
 
 /// The end of a list.
@@ -39,6 +40,10 @@ struct Rest {
 /// Objects that are put into the queue at once. Enough for whoever takes them out not to run dry; the others take up no
 /// room there.
 const PART: usize = 1024;
+
+/// How long a sync waits for objects that fail. Most failures pass, and an object that never succeeds must not keep its kind
+/// incomplete for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl Engine ===
 
@@ -70,7 +75,7 @@ impl Engine {
         }
         let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
         let rest = Some(Rest { list, after: None });
-        of.phase = Phase::Booting(Boot { sync, before, rest, waiting: gone.into_iter().collect() });
+        of.phase = Phase::Booting(Boot { sync, before, rest, waiting: gone.into_iter().collect(), begun: now });
         self.queue.open_group(of.group, now);
     }
 
@@ -97,6 +102,19 @@ impl Engine {
         {
             self.close_if_booted(station, shard);
         }
+    }
+
+    /// Whether the end of a sync should wait for an object that has failed, and is tried again: what it led to before is not
+    /// on this bus, and agents that have it would take it for deleted.
+    pub(crate) fn is_missed(&self, station: StationId, key: &ObjectKey, now: Instant) -> bool {
+        let at = &self.stations[station.0];
+        let Phase::Booting(boot) = &at.shards[at.shard_of(key)].phase else { return false };
+        now < boot.begun + PATIENCE
+            && boot.waiting.contains(key)
+            && self
+                .remembered_children(station, key)
+                .iter()
+                .any(|child| !boot.before.contains_key(child))
     }
 
     fn close_if_booted(&mut self, station: StationId, shard: usize) {

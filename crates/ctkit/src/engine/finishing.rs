@@ -174,8 +174,11 @@ impl Engine {
         let condition = standing::ready(code, &message, record.generation());
         self.say(station, key, record, wishes.status, Some(condition));
         let lane = self.stations[station.0].lane;
+        let is_missed = matches!(finish, Finish::Retry(_)) && self.is_missed(station, key, now);
         self.end(station, lane, key, finish, now);
-        self.looked_at(station, key);
+        if !is_missed {
+            self.looked_at(station, key);
+        }
     }
 
     fn wait(

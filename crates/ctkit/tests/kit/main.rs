@@ -20,4 +20,5 @@ mod retrying;
 mod status;
 mod steering;
 mod stopping;
+mod syncing;
 mod world;
