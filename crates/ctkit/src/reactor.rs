@@ -87,7 +87,8 @@ pub trait Reactor<K>: Send + Sync + 'static {
     /// Whether `old` and `last` must be known after a restart as well, which costs a write for each reaction.
     ///
     /// A reactor that has only `on_apply` can say no: what it published for objects that were deleted while it was down is
-    /// withdrawn in any case.
+    /// withdrawn in any case. But when it fills a new bus, nobody knows what an object that fails had published before, and
+    /// agents remove that until it succeeds.
     fn remembers(&self) -> bool {
         true
     }

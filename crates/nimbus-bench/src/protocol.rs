@@ -4,6 +4,7 @@
 
 mod fields;
 mod http2;
+mod lines;
 mod nats;
 mod resp;
 

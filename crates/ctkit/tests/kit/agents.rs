@@ -52,6 +52,14 @@ impl Agent {
         Self { client, frames, session: welcome.session, sequence: 0, revision: 0 }
     }
 
+    /// Comes, reads everything that is published, and says that it has applied it.
+    async fn join(net: &Net, name: &str, store: &Store) -> Self {
+        let mut agent = Self::connect(net, name).await;
+        agent.read(store).await;
+        agent.report(&[]).await;
+        agent
+    }
+
     /// Reads until it has everything that is published.
     async fn read(&mut self, store: &Store) {
         let (snapshot, kind) = (store.snapshot(), Rules::kind());
@@ -161,9 +169,7 @@ async fn reports_and_edits_of_one_object_never_overlap_and_all_arrive() {
     let life = Life::new(store, reactor.controller()).await;
     put(store, "web", &[], "first").await;
     life.settled().await;
-    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
-    agent.read(store).await;
-    agent.report(&[]).await;
+    let mut agent = Agent::join(&daemon.net, "switch-1", store).await;
     until(|| reactor.log.len() > 0).await;
     assert_eq!(reactor.log.take().pop().unwrap(), "1/1 failed 0");
 
@@ -192,17 +198,13 @@ async fn an_agent_that_is_lost_is_news() {
     let life = Life::new(store, reactor.controller()).await;
     put(store, "web", &[], "first").await;
     life.settled().await;
-    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
-    agent.read(store).await;
-    agent.report(&[]).await;
+    let agent = Agent::join(&daemon.net, "switch-1", store).await;
     quiet().await;
     reactor.log.take();
     drop(agent);
     until(|| reactor.log.len() > 0).await;
     assert_eq!(reactor.log.take(), ["0/0 failed 0, lost"]);
-    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
-    agent.read(store).await;
-    agent.report(&[]).await;
+    let _agent = Agent::join(&daemon.net, "switch-1", store).await;
     until(|| said(store) == "1/1 failed 0").await;
     life.stop().await;
 }
@@ -241,9 +243,7 @@ async fn an_agent_that_comes_late_is_counted() {
     put(store, "web", &[], "first").await;
     put(store, "db", &[], "first").await;
     life.settled().await;
-    let mut first = Agent::connect(&daemon.net, "switch-1").await;
-    first.read(store).await;
-    first.report(&[]).await;
+    let _first = Agent::join(&daemon.net, "switch-1", store).await;
     until(|| said_of(store, "db") == "1/1 failed 0" && said(store) == "1/1 failed 0").await;
     quiet().await;
 
@@ -265,16 +265,12 @@ async fn many_agents_that_come_at_once_cost_one_report_for_each_object() {
     let life = Life::new(store, reactor.controller()).await;
     put(store, "web", &[], "first").await;
     life.settled().await;
-    let mut first = Agent::connect(&daemon.net, "switch-0").await;
-    first.read(store).await;
-    first.report(&[]).await;
+    let _first = Agent::join(&daemon.net, "switch-0", store).await;
     quiet().await;
     reactor.log.take();
     let mut agents = Vec::new();
     for n in 1..=100 {
-        let mut agent = Agent::connect(&daemon.net, &format!("switch-{n}")).await;
-        agent.read(store).await;
-        agent.report(&[]).await;
+        let agent = Agent::join(&daemon.net, &format!("switch-{n}"), store).await;
         agents.push(agent);
     }
     quiet().await;
@@ -297,9 +293,7 @@ async fn statuses_are_right_again_when_agents_come_back_to_a_restarted_bus() {
     for _ in 0..2 {
         let mut agents = Vec::new();
         for n in 0..3 {
-            let mut agent = Agent::connect(&daemon.net, &format!("switch-{n}")).await;
-            agent.read(&daemon.store).await;
-            agent.report(&[]).await;
+            let agent = Agent::join(&daemon.net, &format!("switch-{n}"), &daemon.store).await;
             agents.push(agent);
             quiet().await;
             let all = format!("{}/{} failed 0", n + 1, n + 1);
@@ -322,14 +316,10 @@ async fn agents_that_came_while_nobody_listened_are_counted() {
     let life = Life::new(store, reactor.controller()).await;
     put(store, "web", &[], "first").await;
     life.settled().await;
-    let mut first = Agent::connect(&daemon.net, "switch-1").await;
-    first.read(store).await;
-    first.report(&[]).await;
+    let _first = Agent::join(&daemon.net, "switch-1", store).await;
     until(|| said(store) == "1/1 failed 0").await;
     life.stop().await;
-    let mut late = Agent::connect(&daemon.net, "switch-2").await;
-    late.read(store).await;
-    late.report(&[]).await;
+    let _late = Agent::join(&daemon.net, "switch-2", store).await;
     quiet().await;
     let life = Life::new(store, reactor.controller()).await;
     until(|| said(store) == "2/2 failed 0").await;

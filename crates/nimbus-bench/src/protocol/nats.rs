@@ -2,43 +2,18 @@
 
 use anyhow::{Context as _, bail};
 
-use crate::protocol::Heard;
+use crate::protocol::{Heard, lines::Lines};
 
 /// Counts messages.
 #[derive(Debug, Default)]
-pub(crate) struct Nats {
-    line: Vec<u8>,
-    /// Of the content of a message, so many bytes are still to come.
-    left: usize,
-}
+pub(crate) struct Nats(Lines);
 
 // === impl Nats ===
 
 impl Nats {
-    pub(crate) fn take(&mut self, mut bytes: &[u8], answer: &mut Vec<u8>) -> anyhow::Result<Heard> {
+    pub(crate) fn take(&mut self, bytes: &[u8], answer: &mut Vec<u8>) -> anyhow::Result<Heard> {
         let mut heard = Heard::default();
-        while !bytes.is_empty() {
-            if self.left > 0 {
-                let now = self.left.min(bytes.len());
-                self.left -= now;
-                bytes = &bytes[now..];
-                continue;
-            }
-            let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-                self.line.extend_from_slice(bytes);
-                break;
-            };
-            let (line, rest) = bytes.split_at(end + 1);
-            bytes = rest;
-            self.left = if self.line.is_empty() {
-                header(line, answer, &mut heard)?
-            } else {
-                self.line.extend_from_slice(line);
-                let content = header(&self.line, answer, &mut heard);
-                self.line.clear();
-                content?
-            };
-        }
+        self.0.take(bytes, |line| header(line, answer, &mut heard))?;
         Ok(heard)
     }
 }

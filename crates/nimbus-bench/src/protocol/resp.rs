@@ -2,14 +2,12 @@
 
 use anyhow::{Context as _, bail};
 
-use crate::protocol::Heard;
+use crate::protocol::{Heard, lines::Lines};
 
 /// Counts messages.
 #[derive(Debug, Default)]
 pub(crate) struct Resp {
-    line: Vec<u8>,
-    /// Of a text, so many bytes are still to come.
-    left: usize,
+    lines: Lines,
     /// Texts of the array that is being read.
     texts: u32,
 }
@@ -17,49 +15,29 @@ pub(crate) struct Resp {
 // === impl Resp ===
 
 impl Resp {
-    pub(crate) fn take(&mut self, mut bytes: &[u8]) -> anyhow::Result<Heard> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> anyhow::Result<Heard> {
+        let Self { lines, texts } = self;
         let mut heard = Heard::default();
-        while !bytes.is_empty() {
-            if self.left > 0 {
-                let now = self.left.min(bytes.len());
-                self.left -= now;
-                bytes = &bytes[now..];
-                continue;
-            }
-            let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-                self.line.extend_from_slice(bytes);
-                break;
-            };
-            let (line, rest) = bytes.split_at(end + 1);
-            bytes = rest;
-            if self.line.is_empty() {
-                self.take_line(line, &mut heard)?;
-            } else {
-                let mut whole = std::mem::take(&mut self.line);
-                whole.extend_from_slice(line);
-                self.take_line(&whole, &mut heard)?;
-                whole.clear();
-                self.line = whole;
-            }
-        }
+        lines.take(bytes, |line| header(line, texts, &mut heard))?;
         Ok(heard)
     }
+}
 
-    fn take_line(&mut self, line: &[u8], heard: &mut Heard) -> anyhow::Result<()> {
-        let line = std::str::from_utf8(line)?.trim_end();
-        match line.as_bytes().first() {
-            Some(b'*') => self.texts = 0,
-            Some(b'$') => {
-                self.left = line[1..].parse::<usize>().context("a text without a length")? + 2;
-                self.texts += 1;
-                // The word `message`, the channel, and the content; the answer to a subscription ends with a number.
-                heard.events += u64::from(self.texts == 3);
-            }
-            Some(b':') => heard.ready = true,
-            _ => bail!("the server says {line}"),
+/// Takes a line, and says how many bytes of content follow it.
+fn header(line: &[u8], texts: &mut u32, heard: &mut Heard) -> anyhow::Result<usize> {
+    let line = std::str::from_utf8(line)?.trim_end();
+    match line.as_bytes().first() {
+        Some(b'*') => *texts = 0,
+        Some(b'$') => {
+            *texts += 1;
+            // The word `message`, the channel, and the content; the answer to a subscription ends with a number.
+            heard.events += u64::from(*texts == 3);
+            return Ok(line[1..].parse::<usize>().context("a text without a length")? + 2);
         }
-        Ok(())
+        Some(b':') => heard.ready = true,
+        _ => bail!("the server says {line}"),
     }
+    Ok(0)
 }
 
 #[cfg(test)]
