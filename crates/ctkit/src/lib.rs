@@ -3,6 +3,7 @@
 mod action;
 mod context;
 mod controller;
+mod editor;
 mod engine;
 mod erased;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod typed;
 pub use action::Action;
 pub use context::Context;
 pub use controller::{Controller, ControllerError, Deletion};
+pub use editor::Editor;
 pub use functions::{Functions, functions};
 pub use handle::{Dangling, Entry, Explanation, Handle, HandleError, Waiting};
 pub use instances::{
@@ -43,7 +45,7 @@ pub use nimbus_core::{
     AgentId, Backoff, Draft, Failure, Generation, InvalidDraft, Kind, Labels, Meta, Object, ObjectKey, Permanent,
     Revision, Spec, Uid,
 };
-pub use nimbus_store::{Guard, OpenError, Record};
+pub use nimbus_store::{Committed, Effect, Guard, Op, OpenError, Outcome, Record, Txn};
 pub use observer::{Observation, Observer};
 pub use plan::{Planned, PlannedChange};
 pub use queue::{Cause, Causes, Debounce};

@@ -82,6 +82,11 @@ impl Reflector {
         self.0.shared().find(key)
     }
 
+    /// Waits until an object is no longer as it was seen: another revision or life of it, or none.
+    pub(crate) async fn changed(&self, key: &ObjectKey, seen: Option<&Record>) {
+        self.0.shared().changed(key, seen).await;
+    }
+
     /// Tells of everything there is, and then of everything that changes.
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(self.clone(), self.0.shared().open_mailbox())

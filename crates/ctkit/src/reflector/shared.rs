@@ -82,6 +82,16 @@ impl Shared {
         drop(known.wait_for(|known| reached(&known.status)).await);
     }
 
+    /// Waits until an object is no longer as it was seen.
+    pub(crate) async fn changed(&self, key: &ObjectKey, seen: Option<&Record>) {
+        let version = |record: &Record| (record.uid().clone(), record.revision());
+        let seen = seen.map(version);
+        let mut known = self.known.subscribe();
+        let is_other = |known: &Known| known.copy.objects.get(key).map(|record| version(record)) != seen;
+        // It fails only when the sender is gone, and that is our own.
+        drop(known.wait_for(is_other).await);
+    }
+
     /// Begins to tell a new subscriber: everything that is known, as soon as there was a list.
     pub(crate) fn open_mailbox(&self) -> Arc<Mailbox> {
         let mailbox = Arc::new(Mailbox::default());

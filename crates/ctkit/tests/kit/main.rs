@@ -4,6 +4,7 @@
 
 mod agents;
 mod booting;
+mod editing;
 mod faulty;
 mod kinds;
 mod life;
