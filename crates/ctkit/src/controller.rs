@@ -28,6 +28,7 @@ pub struct Controller {
     pub(crate) policy: Policy,
     pub(crate) deadline: Duration,
     pub(crate) finalizer: Option<String>,
+    pub(crate) finalizes_after: BTreeSet<String>,
     pub(crate) deletion: Deletion,
     pub(crate) observation: Option<Observing>,
 }
@@ -65,6 +66,11 @@ pub enum ControllerError {
     /// The finalizer cannot be one.
     #[error("{0:?} is no name for a finalizer")]
     Finalizer(String),
+    /// It would wait for others without being waited for.
+    #[error(
+        "{0}: to finalize after others takes a finalizer of one's own, and another one (hint: Controller::finalizer)"
+    )]
+    NothingToOrder(String),
     /// There is nothing that could hold the object until agents have removed what was published for it.
     #[error("{0}: a deletion that waits for agents needs a finalizer (hint: Controller::finalizer)")]
     NothingToWaitWith(String),
@@ -102,6 +108,7 @@ impl Controller {
             policy,
             deadline: DEADLINE,
             finalizer: None,
+            finalizes_after: BTreeSet::new(),
             deletion: Deletion::default(),
             observation: None,
         }
@@ -160,6 +167,16 @@ impl Controller {
         Self { finalizer: Some(name.into()), ..self }
     }
 
+    /// Others first: a deleted object that still has one of these finalizers is left alone until it has none of them. So
+    /// the end of an object has an order, such as rules before the zone that they are in, without the controllers knowing
+    /// of each other.
+    ///
+    /// Needs a [`Controller::finalizer`], for without one the object may be gone by then. Two controllers that wait for one
+    /// another wait for ever; the finalizers that an object still has tell for whom it waits.
+    pub fn finalizes_after(self, others: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { finalizes_after: others.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// What becomes of what was published for an object that is deleted.
     pub fn on_deletion(self, deletion: Deletion) -> Self {
         Self { deletion, ..self }
@@ -181,6 +198,13 @@ impl Controller {
         let name = self.publisher();
         if name.len() > MAX_NAME || PublisherId::new(&name).is_err() {
             return Err(ControllerError::Name(name));
+        }
+        if let Some(other) = self.finalizes_after.iter().find(|other| !is_name(other)) {
+            return Err(ControllerError::Finalizer(other.clone()));
+        }
+        let is_ordered = !self.finalizes_after.is_empty();
+        if is_ordered && self.finalizer.as_ref().is_none_or(|own| self.finalizes_after.contains(own)) {
+            return Err(ControllerError::NothingToOrder(name));
         }
         match &self.finalizer {
             Some(finalizer) if !is_name(finalizer) => return Err(ControllerError::Finalizer(finalizer.clone())),

@@ -328,6 +328,7 @@ impl Engine {
             outputs: controller.outputs,
             deadline: controller.deadline,
             finalizer: controller.finalizer.map(Into::into),
+            finalizes_after: controller.finalizes_after,
             deletion: controller.deletion,
             remembers,
             lane: self.queue.lane(controller.policy),

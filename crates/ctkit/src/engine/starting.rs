@@ -309,7 +309,8 @@ impl Station {
         }
         if newest.is_deleting() {
             let ours = self.finalizer.as_ref().is_some_and(|name| newest.finalizers().contains(name));
-            if !ours {
+            // It is looked at again whenever it changes: what the reactor last saw of it was not deleted yet.
+            if !ours || self.is_after_others(newest) {
                 return None;
             }
             if known.is_some_and(|known| known.letting_go.is_some()) {
@@ -334,6 +335,13 @@ impl Station {
             Some(acked) => (Sort::Apply, Call::Update(acked, newest.clone())),
             None => (Sort::Apply, Call::Create(newest.clone())),
         })
+    }
+
+    /// Whether others must finish with a deleted object before this one begins to. Nothing is said about it in the status,
+    /// which belongs to those who have something to do; the finalizers of the object tell who that is.
+    fn is_after_others(&self, newest: &Record) -> bool {
+        let present = newest.finalizers();
+        self.finalizes_after.iter().any(|other| present.contains(other))
     }
 
     fn decide_gone(&mut self, key: &ObjectKey, acked: Option<Arc<Record>>) -> Option<(Sort, Call)> {

@@ -42,6 +42,8 @@ pub(crate) struct Station {
     pub(crate) outputs: BTreeSet<Kind>,
     pub(crate) deadline: Duration,
     pub(crate) finalizer: Option<Arc<str>>,
+    /// Those who finish with an object before this one begins to.
+    pub(crate) finalizes_after: BTreeSet<String>,
     pub(crate) deletion: Deletion,
     pub(crate) remembers: bool,
     pub(crate) lane: Lane,

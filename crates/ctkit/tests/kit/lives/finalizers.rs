@@ -183,3 +183,52 @@ async fn what_is_to_stay_without_its_owner_stays_whoever_was_down() {
         }
     }
 }
+
+/// Finalizers were a set, and whoever was faster went first: the network of a machine was taken away before its processes
+/// had ended (F67).
+#[tokio::test(start_paused = true)]
+async fn whoever_finalizes_after_others_waits_for_them_in_any_order_of_events() {
+    let (store, first, second) = (Store::in_memory(), Diary::default(), Diary::default());
+    let after = || {
+        second
+            .with(true, "other-")
+            .named("others")
+            .finalizer("others-cleanup")
+            .finalizes_after([MARK, "foreign"])
+    };
+    let manager = || alone(&store).controller(marking(&first)).controller(after());
+    let life = Life::begin(manager()).await;
+    put(&store, "web", &["a"], "one").await;
+    quiet().await;
+    finalizers(&store, "web", &["foreign"], &[]).await;
+    first.stick("web", true);
+    first.take();
+    second.take();
+    delete(&store, "web").await;
+    quiet().await;
+    assert_eq!(second.take(), Vec::<String>::new(), "two others come first");
+    // One of them is done, and the other one only after a restart.
+    finalizers(&store, "web", &[], &["foreign"]).await;
+    quiet().await;
+    assert_eq!(second.take(), Vec::<String>::new());
+    life.stop().await;
+    first.stick("web", false);
+    let life = Life::begin(manager()).await;
+    quiet().await;
+    assert_eq!(second.take(), ["delete web=one"]);
+    assert!(find(&store, "web").is_none());
+    life.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_of_finalizers_that_makes_no_sense_is_refused() {
+    let diary = Diary::default();
+    for (controller, expected) in [
+        (diary.controller().finalizes_after(["x"]), "finalizer of one's own"),
+        (diary.controller().finalizer("x").finalizes_after(["x"]), "and another one"),
+        (diary.controller().finalizer("x").finalizes_after(["no name"]), "no name for a finalizer"),
+    ] {
+        let refused = alone(&Store::in_memory()).controller(controller).build().err().unwrap().to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
