@@ -29,7 +29,7 @@ use crate::{
 pub(crate) enum Phase {
     /// Somebody else's, or nobody's.
     Absent,
-    /// Reads what is on the bus, and begins a sync.
+    /// Begins a sync, and reads what is on the bus.
     Opening,
     /// Every object is looked at once.
     Booting(Boot),
@@ -93,11 +93,13 @@ impl Engine {
                 let opened = async {
                     let permit = shares.permit(Shard::at(shard)).ok_or_else(run_out)?;
                     let (fence, guards) = fencing(permit, same);
+                    let sync = if dry_run {
+                        Box::new(NoSync) as BoxSync
+                    } else {
+                        target.begin_sync(publisher.clone(), fence, kinds.clone(), guards).await?
+                    };
+                    // Not before it has begun: what somebody writes in between would be there, and neither listed nor said.
                     let before = target.published(&publisher, &kinds).await?;
-                    if dry_run {
-                        return Ok((before, Box::new(NoSync) as BoxSync));
-                    }
-                    let sync = target.begin_sync(publisher.clone(), fence, kinds.clone(), guards).await?;
                     Ok::<_, CommitError>((before, sync))
                 };
                 let error = tokio::select! {
