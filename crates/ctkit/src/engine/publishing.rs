@@ -29,7 +29,7 @@ use crate::{
 pub(crate) enum Phase {
     /// Somebody else's, or nobody's.
     Absent,
-    /// Reads what is on the bus, and begins a sync.
+    /// Begins a sync, and reads what is on the bus.
     Opening,
     /// Every object is looked at once.
     Booting(Boot),
@@ -93,11 +93,13 @@ impl Engine {
                 let opened = async {
                     let permit = shares.permit(Shard::at(shard)).ok_or_else(run_out)?;
                     let (fence, guards) = fencing(permit, same);
+                    let sync = if dry_run {
+                        Box::new(NoSync) as BoxSync
+                    } else {
+                        target.begin_sync(publisher.clone(), fence, kinds.clone(), guards).await?
+                    };
+                    // Not before it has begun: what somebody writes in between would be there, and neither listed nor said.
                     let before = target.published(&publisher, &kinds).await?;
-                    if dry_run {
-                        return Ok((before, Box::new(NoSync) as BoxSync));
-                    }
-                    let sync = target.begin_sync(publisher.clone(), fence, kinds.clone(), guards).await?;
                     Ok::<_, CommitError>((before, sync))
                 };
                 let error = tokio::select! {
@@ -223,7 +225,7 @@ impl Engine {
         let (error, staged) = match fate {
             Fate::Refused(error, staged) => (error, staged),
             Fate::Taken(revision, delivered) => {
-                self.stations[station.0].shards[shard].stalled = None;
+                self.go_on(station, shard, now);
                 return delivered.into_iter().for_each(|one| self.delivered(station, revision, one, now));
             }
         };
@@ -288,6 +290,15 @@ impl Engine {
         self.queue.close_group(of.group, now);
     }
 
+    /// The bus has taken something: nobody waits for it any more. Other transactions were under way with the one that it did
+    /// not take, so that this may be heard of before the time to try again has come.
+    fn go_on(&mut self, station: StationId, shard: usize, now: Instant) {
+        let of = &mut self.stations[station.0].shards[shard];
+        if of.stalled.take().is_some() && of.may_run() && self.queue.is_group_closed(of.group) {
+            self.queue.open_group(of.group, now);
+        }
+    }
+
     /// Shards that have waited for long enough for a bus that takes nothing try again.
     pub(crate) fn unstall(&mut self, now: Instant) -> Option<Instant> {
         let mut next: Option<Instant> = None;
@@ -296,10 +307,7 @@ impl Engine {
                 let Some((until, _)) = of.stalled.filter(|_| !self.draining.contains(&shard)) else { continue };
                 if until > now {
                     next = Some(next.map_or(until, |next| next.min(until)));
-                } else if of.held
-                    && matches!(of.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
-                    && self.queue.is_group_closed(of.group)
-                {
+                } else if of.may_run() && self.queue.is_group_closed(of.group) {
                     self.queue.open_group(of.group, now);
                 }
             }

@@ -138,6 +138,15 @@ impl Station {
     }
 }
 
+// === impl Shard ===
+
+impl Shard {
+    /// Whether its objects may be reacted to, unless the bus takes nothing.
+    pub(crate) fn may_run(&self) -> bool {
+        self.held && matches!(self.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
+    }
+}
+
 // === impl Known ===
 
 impl Known {

@@ -1,8 +1,12 @@
 //! One seed.
 
-use std::process::ExitCode;
+use std::{fmt, io, process::ExitCode};
 
 use nimbus_sim::{Outcome, VIOLATION};
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{format::Writer, time::FormatTime},
+};
 
 /// One seed.
 #[derive(Debug, clap::Args)]
@@ -16,11 +20,27 @@ pub(crate) struct Arguments {
     /// Tells everything that happened.
     #[arg(long)]
     trace: bool,
+    /// Shows on the standard error what hosts log, such as `info` or `ctkit=debug`.
+    #[arg(long)]
+    log: Option<String>,
+}
+
+/// The time of the simulation.
+struct Simulated;
+
+impl FormatTime for Simulated {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{:12.3}", turmoil::sim_elapsed().unwrap_or_default().as_secs_f64())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(bug) = &arguments.bug {
         plant(bug)?;
+    }
+    if let Some(directives) = &arguments.log {
+        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(directives)?);
+        log.with_timer(Simulated).with_ansi(false).with_writer(io::stderr).init();
     }
     let outcome = nimbus_sim::once(arguments.seed)?;
     if arguments.trace {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ctkit::CommitError;
+use ctkit::{CommitError, Draft};
 
-use crate::kinds::{pairs, policy, published, world};
+use crate::kinds::{Policy, pairs, policy, published, world};
 
 fn unavailable() -> CommitError {
     CommitError::Unavailable("not now".to_owned())
@@ -90,4 +90,30 @@ async fn controllers_that_are_cut_off_come_back() {
         world.link().heal();
         world.until("the rules", async || published(&world) == pairs([("a", port)])).await;
     }
+}
+
+/// Two transactions were under way when the bus took nothing: the first was refused, and its shard began to wait. The second
+/// got through, which ended the waiting without letting anybody run again, and the controller never reacted to anything
+/// any more.
+#[tokio::test]
+async fn a_transaction_that_gets_through_after_one_that_does_not_stops_nobody() {
+    let world = world();
+    world.settled().await;
+    let target = world.target();
+    target.latency(Duration::from_secs(1));
+    target.fail_next_commits(1, &unavailable());
+    let db = |port: &str| Draft::new("db", Policy { zones: vec!["b".to_owned()], port: port.to_owned() });
+    let is_published = |expected: [(&str, u32); 2]| {
+        let mut found = published(&world);
+        found.sort_unstable();
+        found == pairs(expected)
+    };
+    world.apply(policy(&["a"], "443")).await;
+    // So that the second is answered before the first is tried again, which is at most 100 ms later.
+    world.advance(Duration::from_millis(1)).await;
+    world.apply(db("80")).await;
+    world.until("both", async || is_published([("a", 443), ("b", 80)])).await;
+    assert_eq!(target.left(), 0);
+    world.apply(db("81")).await;
+    world.until("what comes later", async || is_published([("a", 443), ("b", 81)])).await;
 }
