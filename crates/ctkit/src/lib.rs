@@ -5,6 +5,7 @@ mod context;
 mod controller;
 mod engine;
 mod erased;
+mod few;
 #[cfg(test)]
 mod fixtures;
 mod functions;
