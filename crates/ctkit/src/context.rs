@@ -77,6 +77,11 @@ impl Context {
         self.0.object.key()
     }
 
+    /// The version that is reacted to.
+    pub(crate) fn object(&self) -> &Arc<Record> {
+        &self.0.object
+    }
+
     /// The generation that is reacted to.
     pub fn generation(&self) -> Generation {
         self.0.object.generation()

@@ -31,6 +31,7 @@ pub struct Controller {
     pub(crate) finalizes_after: BTreeSet<String>,
     pub(crate) deletion: Deletion,
     pub(crate) observation: Option<Observing>,
+    pub(crate) tells: bool,
 }
 
 /// How an observer is to be run.
@@ -111,6 +112,7 @@ impl Controller {
             finalizes_after: BTreeSet::new(),
             deletion: Deletion::default(),
             observation: None,
+            tells: true,
         }
     }
 
@@ -180,6 +182,12 @@ impl Controller {
     /// What becomes of what was published for an object that is deleted.
     pub fn on_deletion(self, deletion: Deletion) -> Self {
         Self { deletion, ..self }
+    }
+
+    /// The kit does not say by itself how objects fare: of their statuses, only what the reactor says is written. For
+    /// sources that have no statuses, and where another controller speaks for the same objects.
+    pub fn without_ready_condition(self) -> Self {
+        Self { tells: false, ..self }
     }
 
     /// Looks how things really are, every so often for each object.

@@ -18,19 +18,19 @@ mod sharing;
 mod starting;
 pub(crate) mod station;
 mod sweeping;
+mod tenure;
 mod versions;
 mod waking;
 mod writeback;
 mod writing;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
 use nimbus_core::{Epoch, KeyHashes, KeyMap, Kind, Labels, ObjectKey, PublisherId, Revision};
-use nimbus_store::Record;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::StreamExt as _;
@@ -44,9 +44,9 @@ use self::{
     publishing::Phase,
     referring::SharedReferences,
     run::Runner,
-    sending::{Landed, Staged},
-    starting::Sort,
+    sending::Landed,
     station::{Shard, Station, StationId},
+    tenure::Tenure,
     versions::Versions,
     writeback::Writeback,
 };
@@ -81,10 +81,6 @@ pub(crate) struct Engine {
     pub(crate) labels: KeyMap<Labels>,
     /// Source and bus are the same, leases included.
     pub(crate) same: bool,
-    /// Reactions under way.
-    pub(crate) running: HashMap<(StationId, ObjectKey), (Sort, Arc<Record>)>,
-    /// Transactions that are being put together.
-    pub(crate) batches: HashMap<(StationId, usize), Vec<Staged>>,
     /// Transactions that the bus has answered at once.
     pub(crate) landed_now: Vec<Landed>,
     /// Shards with something to write into the source.
@@ -306,8 +302,9 @@ impl Engine {
                 phase: Phase::Absent,
                 attempt: 0,
                 held: false,
-                tenure: CancellationToken::new(),
+                tenure: Tenure::default(),
                 stalled: None,
+                batch: Vec::new(),
             }
         };
         let now = Instant::now();
@@ -330,6 +327,7 @@ impl Engine {
             finalizer: controller.finalizer.map(Into::into),
             finalizes_after: controller.finalizes_after,
             deletion: controller.deletion,
+            tells: controller.tells,
             remembers,
             lane: self.queue.lane(controller.policy),
             known: KeyMap::default(),

@@ -6,6 +6,7 @@ mod controller;
 mod editor;
 mod engine;
 mod erased;
+mod few;
 #[cfg(test)]
 mod fixtures;
 mod functions;

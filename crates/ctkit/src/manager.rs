@@ -1,7 +1,7 @@
 //! Many controllers on one source, and the bus that they publish on.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     fmt,
     future::Future,
     pin::Pin,
@@ -256,8 +256,6 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             watched: BTreeMap::new(),
             labels: KeyMap::default(),
             same: self.same,
-            running: HashMap::new(),
-            batches: HashMap::new(),
             landed_now: Vec::new(),
             unwritten: BTreeSet::new(),
             memories: KeyMap::default(),

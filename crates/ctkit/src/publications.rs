@@ -1,6 +1,5 @@
 //! What each owner has published on a target, and how that differs from what it wants now.
 
-mod children;
 mod collision;
 mod owner;
 mod recovery;
@@ -10,7 +9,7 @@ use std::{collections::HashSet, sync::Arc};
 use nimbus_core::{KeyMap, KeySet, ObjectKey};
 use nimbus_store::{Draft, Op, Precondition, Record, Step};
 
-use crate::publications::children::Children;
+use crate::few::Few;
 pub(crate) use crate::publications::{collision::Collision, owner::Owner};
 
 /// What each owner has published on one target: at least everything that is there, whatever became of a transaction.
@@ -25,7 +24,7 @@ pub(crate) use crate::publications::{collision::Collision, owner::Owner};
 #[derive(Debug, Default)]
 pub(crate) struct Publications {
     /// What each owner may have on the target.
-    owners: KeyMap<Children>,
+    owners: KeyMap<Few<ObjectKey>>,
     /// The same the other way round: child to owner.
     claims: KeyMap<ObjectKey>,
     /// Owners with a transaction that is not known to have happened.
@@ -41,18 +40,18 @@ pub(crate) struct Publications {
 struct Open {
     goal: Goal,
     /// Children that only this transaction could have brought.
-    fresh: Vec<ObjectKey>,
+    fresh: Few<ObjectKey>,
 }
 
 /// What is so when a transaction has happened.
 #[derive(Debug, Default)]
 enum Goal {
     /// These are the children.
-    Published(Vec<ObjectKey>),
+    Published(Few<ObjectKey>),
     /// There are none.
     Withdrawn,
     /// These are nobody's; there are no others.
-    Orphaned(Vec<ObjectKey>),
+    Orphaned(Few<ObjectKey>),
     /// Nobody will learn whether it happened.
     #[default]
     Lost,
@@ -66,21 +65,12 @@ impl Publications {
     /// # Errors
     /// If a child is there twice, or is another owner's. Then nothing is staged.
     pub(crate) fn stage(&mut self, owner: &Owner, drafts: Vec<Draft>) -> Result<Vec<Step>, Collision> {
-        self.check(owner, &drafts)?;
+        let (wanted, fresh) = self.check(owner, &drafts)?;
         let gone = self.gone(&owner.key, &drafts);
-        let fresh: Vec<_> = drafts
-            .iter()
-            .map(|draft| &draft.key)
-            .filter(|key| !self.claims.contains_key(*key))
-            .cloned()
-            .collect();
-        for child in &fresh {
+        for child in fresh.iter() {
             self.claim(&owner.key, child.clone());
         }
-        // The keys that are already held, so that a name that is published again and again takes memory once.
-        let held = |draft: &Draft| self.claims.get_key_value(&draft.key).map(|(child, _)| child.clone());
-        let goal = Goal::Published(drafts.iter().filter_map(held).collect());
-        self.open.insert(owner.key.clone(), Open { goal, fresh });
+        self.open.insert(owner.key.clone(), Open { goal: Goal::Published(wanted), fresh });
 
         // One that is right already, as that of a derived draft, is left as it is.
         let owned = |draft: Draft| match &draft.owner {
@@ -94,7 +84,7 @@ impl Publications {
     /// The transaction after which an owner has no children, whatever life they are of.
     pub(crate) fn withdraw(&mut self, owner: &ObjectKey) -> Vec<Step> {
         let gone = self.sorted(owner, |_| true);
-        self.open.insert(owner.clone(), Open { goal: Goal::Withdrawn, fresh: Vec::new() });
+        self.open.insert(owner.clone(), Open { goal: Goal::Withdrawn, fresh: Few::None });
         gone.into_iter().map(|child| Op::Delete(child).into()).collect()
     }
 
@@ -105,7 +95,7 @@ impl Publications {
         let kept: Vec<_> = records.iter().filter(is_ours).collect();
         let goal = Goal::Orphaned(kept.iter().map(|record| record.key().clone()).collect());
         let steps = kept.into_iter().map(|record| without_owner(record)).collect();
-        self.open.insert(owner.clone(), Open { goal, fresh: Vec::new() });
+        self.open.insert(owner.clone(), Open { goal, fresh: Few::None });
         steps
     }
 
@@ -113,9 +103,9 @@ impl Publications {
     pub(crate) fn committed(&mut self, owner: &ObjectKey) {
         let Some(open) = self.open.remove(owner) else { return };
         let (children, orphans) = match open.goal {
-            Goal::Published(children) => (children, Vec::new()),
-            Goal::Withdrawn => (Vec::new(), Vec::new()),
-            Goal::Orphaned(children) => (Vec::new(), children),
+            Goal::Published(children) => (children, Few::None),
+            Goal::Withdrawn => (Few::None, Few::None),
+            Goal::Orphaned(children) => (Few::None, children),
             Goal::Lost => {
                 self.open.insert(owner.clone(), open);
                 return;
@@ -123,7 +113,7 @@ impl Publications {
         };
         self.unsettled.remove(owner);
         if orphans.is_empty() && self.has_exactly(owner, &children) {
-            for child in &children {
+            for child in children.iter() {
                 self.orphans.remove(child);
             }
             return;
@@ -161,7 +151,7 @@ impl Publications {
 
     /// What an owner may have on the target: everything that is there, and perhaps more.
     pub(crate) fn children(&self, owner: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.owners.get(owner).into_iter().flat_map(Children::iter)
+        self.owners.get(owner).into_iter().flat_map(Few::iter)
     }
 
     /// Whose a child is.
@@ -181,17 +171,27 @@ impl Publications {
         dead
     }
 
-    fn check(&self, owner: &Owner, drafts: &[Draft]) -> Result<(), Collision> {
+    /// What an owner wants, and what of it is new. The keys that are already held, so that a name that is published again
+    /// and again takes memory once.
+    fn check(&self, owner: &Owner, drafts: &[Draft]) -> Result<(Few<ObjectKey>, Few<ObjectKey>), Collision> {
         let mut seen = HashSet::new();
+        let (mut wanted, mut fresh) = (Few::None, Few::None);
         for Draft { key, .. } in drafts {
             if drafts.len() > 1 && !seen.insert(key) {
                 return Err(Collision::Twice { child: key.clone(), owner: owner.key.clone() });
             }
-            if let Some(by) = self.claims.get(key).filter(|by| **by != owner.key) {
-                return Err(Collision::Taken { child: key.clone(), by: by.clone() });
+            match self.claims.get_key_value(key) {
+                Some((_, by)) if *by != owner.key => {
+                    return Err(Collision::Taken { child: key.clone(), by: by.clone() });
+                }
+                Some((held, _)) => wanted.push(held.clone()),
+                None => {
+                    wanted.push(key.clone());
+                    fresh.push(key.clone());
+                }
             }
         }
-        Ok(())
+        Ok((wanted, fresh))
     }
 
     /// A child that was nobody's becomes an owner's.
@@ -216,14 +216,14 @@ impl Publications {
     }
 
     /// Whether these, each once, are the children that an owner may have, all of them.
-    fn has_exactly(&self, owner: &ObjectKey, children: &[ObjectKey]) -> bool {
+    fn has_exactly(&self, owner: &ObjectKey, children: &Few<ObjectKey>) -> bool {
         match self.owners.get(owner) {
             None => children.is_empty(),
-            Some(Children::One(child)) => matches!(children, [only] if only == child),
+            Some(Few::One(child)) => matches!(children, Few::One(only) if only == child),
             // What a transaction wants is claimed from the beginning: then equal numbers are equal sets.
             Some(all) => {
                 let is_its = |child: &ObjectKey| self.claims.get(child) == Some(owner);
-                all.iter().len() == children.len() && children.iter().all(is_its)
+                all.len() == children.len() && children.iter().all(is_its)
             }
         }
     }

@@ -1,16 +1,18 @@
 //! The status that the kit writes: how a controller fares with an object, and what it computed.
 
 mod code;
+mod ready;
 mod write;
 
-use nimbus_core::{Generation, Spec};
+use nimbus_core::Spec;
 use nimbus_wire::v1;
 use prost::Message as _;
 use prost_types::Any;
 
 pub(crate) use crate::standing::{
     code::{Code, READY},
-    write::{Seen, Write, write},
+    ready::Ready,
+    write::{Seen, Write, write, write_packed},
 };
 
 /// What was found where something was expected.
@@ -82,17 +84,6 @@ pub(crate) fn set_condition(standing: &mut v1::Standing, new: v1::Condition) -> 
     let differs = after != standing.conditions;
     standing.conditions = after;
     differs
-}
-
-/// The condition that says whether an object is as it should be.
-pub(crate) fn ready(code: Code, message: &str, generation: Generation) -> v1::Condition {
-    v1::Condition {
-        r#type: READY.to_owned(),
-        state: code.state().into(),
-        code: code.as_str().to_owned(),
-        message: message.to_owned(),
-        generation: generation.0,
-    }
 }
 
 fn unpack<S: Spec>(any: &Any) -> (S, Found) {

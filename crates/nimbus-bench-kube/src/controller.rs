@@ -109,6 +109,7 @@ async fn reconcile(workload: Arc<Workload>, publisher: Arc<Publisher>) -> Result
     if let Some(placement) = workload.placement() {
         publisher.publish(placement)?;
     }
+    publisher.report(workload.metadata.generation)?;
     Ok(Action::await_change())
 }
 

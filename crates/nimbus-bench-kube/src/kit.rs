@@ -12,11 +12,12 @@ use parking_lot::Mutex;
 
 use self::{
     source::Workloads,
-    target::{Counted, Map, Progress},
+    target::{Counted, Map},
 };
 use crate::{
     Arguments, Publish,
     controller::Finish,
+    progress::Progress,
     resource::{PlacementSpec, WorkloadMessage},
     usage::Usage,
 };
@@ -24,19 +25,9 @@ use crate::{
 /// A reactor as a trait: it is told what was dealt with before a restart, so the kit writes that down.
 struct Remembering;
 
-/// What came of a run.
-#[derive(Debug)]
-pub(crate) struct Finishes {
-    /// Every object has its child.
-    pub(crate) published: Finish,
-    /// Every status is written as well.
-    pub(crate) settled: Finish,
-}
-
-/// Runs a controller until every object has its child, and then until every status is written.
-pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Finishes> {
-    let progress = Arc::new(Progress::new(arguments.objects));
-    let source = Workloads::new(arguments.objects, arguments.payload);
+/// Runs a controller until everything is written.
+pub(crate) async fn run(arguments: &Arguments, progress: &Arc<Progress>) -> anyhow::Result<Finish> {
+    let source = Workloads::new(arguments.objects, arguments.payload, progress.clone());
     let writes = source.writes();
     let controller = if arguments.remember {
         Controller::new::<WorkloadMessage>(Remembering)
@@ -45,41 +36,41 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Finishes> {
         Controller::new::<WorkloadMessage>(reactor)
     };
     let controller = controller.named("bench").publishes::<PlacementSpec>();
-    let (finishes, children) = match arguments.publish {
+    let controller = if arguments.status { controller } else { controller.without_ready_condition() };
+    let (finish, children) = match arguments.publish {
         Publish::Map => {
             let map = Map::default();
             let manager = Manager::between(source, Counted::new(map.clone(), progress.clone()));
-            (finish(manager.controller(controller).build()?, &progress).await?, map.len())
+            (finish(manager.controller(controller).build()?, progress).await?, map.len())
         }
         Publish::Collection => {
             let store = Store::in_memory();
             let manager = Manager::between(source, Counted::new(store.clone(), progress.clone()));
-            let finishes = finish(manager.controller(controller).build()?, &progress).await?;
-            (finishes, store.snapshot().list(&PlacementSpec::kind()).count())
+            let finish = finish(manager.controller(controller).build()?, progress).await?;
+            (finish, store.snapshot().list(&PlacementSpec::kind()).count())
         }
     };
     ensure!(children as u64 == arguments.objects, "{children} children were published, not {}", arguments.objects);
     let written = writes.load(std::sync::atomic::Ordering::Relaxed);
-    let expected = arguments.objects * (1 + u64::from(arguments.remember));
+    let expected = arguments.objects * (u64::from(arguments.status) + u64::from(arguments.remember));
     ensure!(written == expected, "{written} writes reached the source, not {expected}");
-    Ok(finishes)
+    Ok(finish)
 }
 
-async fn finish(manager: Manager, progress: &Progress) -> anyhow::Result<Finishes> {
+async fn finish(manager: Manager, progress: &Progress) -> anyhow::Result<Finish> {
     let handle = manager.handle();
-    let finishes = Mutex::new(None);
+    let finish = Mutex::new(None);
     manager
         .run_until(async {
             let at = progress.complete().await;
-            let published = Usage::now().map(|usage| Finish { at, usage });
-            // An error means that it has stopped, and then everything is settled.
+            *finish.lock() = Some(Usage::now().map(|usage| Finish { at, usage }));
+            // What else there is to write is checked afterwards. An error means that it has stopped, and then everything
+            // is settled.
             drop(handle.settled().await);
-            let settled = Usage::now().map(|usage| Finish { at: tokio::time::Instant::now(), usage });
-            *finishes.lock() = Some((published, settled));
         })
         .await?;
-    let Some((published, settled)) = finishes.into_inner() else { anyhow::bail!("the manager ended by itself") };
-    Ok(Finishes { published: published?, settled: settled? })
+    let Some(finish) = finish.into_inner() else { anyhow::bail!("the manager ended by itself") };
+    finish
 }
 
 /// Publishes the child of an object.

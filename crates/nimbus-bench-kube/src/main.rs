@@ -10,12 +10,15 @@
 //!
 //! For ours, a source lists the same objects as records, made on the fly, and an ordinary manager reacts to them. Its
 //! children go, encoded as they would travel, into a map (`--publish map`), or into the collection of a bus in this
-//! process (`--publish collection`). Beside that it does what kube-runtime leaves to its users: it remembers what it has
-//! published, and writes the status of every object back to the source, which counts it. How long that takes is said
-//! separately. `--remember` also writes down which version was dealt with, as reactors want it that compare versions.
+//! process (`--publish collection`).
 //!
-//! Time is from the first event to the last child. Memory is the peak of the process, and each round has a process of its
-//! own. The defaults are what is fastest with 100,000 objects: an ordinary [`Controller`](kube_runtime::Controller) on a
+//! Both do the same: no statuses are written, or with `--status` each side writes the status of every object, encoded as
+//! it would be sent, to the source, which counts and forgets it. What ours does beside that cannot be left out: it
+//! remembers what it has published, so that it can withdraw it; kube-runtime leaves that to the server. `--remember` also
+//! writes down which version was dealt with, as reactors want it that compare versions; kube-runtime has nothing like it.
+//!
+//! Time is from the first event to the last child, and to the last status if there are any. Memory is the peak of the
+//! process, and each round has a process of its own. The defaults are what is fastest with 100,000 objects: an ordinary [`Controller`](kube_runtime::Controller) on a
 //! runtime of many threads, with its concurrency limited. Both of its queues are hash maps that are searched from the
 //! beginning for each object, so many reconciliations at a time make the one slow, and few the other. What needs least
 //! memory is `--stream shared --run inline --threads 0 --concurrency 0`, at some cost in time. `--run direct` is the same
@@ -23,6 +26,7 @@
 
 mod controller;
 mod kit;
+mod progress;
 mod publish;
 mod report;
 mod resource;
@@ -38,7 +42,7 @@ use anyhow::{Context as _, ensure};
 use clap::{Parser, ValueEnum};
 use tokio::{runtime, time::Instant};
 
-use crate::{publish::Publisher, report::Round, usage::Usage};
+use crate::{progress::Progress, publish::Publisher, report::Round, usage::Usage};
 
 /// Measures controllers that publish a child for each of many objects.
 #[derive(Debug, Clone, Parser)]
@@ -63,6 +67,10 @@ struct Arguments {
     /// Where the children go.
     #[arg(long, value_enum, default_value_t = Publish::Map)]
     publish: Publish,
+
+    /// Both write the status of every object.
+    #[arg(long)]
+    status: bool,
 
     /// Ours writes down which versions it has dealt with.
     #[arg(long)]
@@ -177,14 +185,14 @@ fn measure(arguments: &Arguments, system: System) -> anyhow::Result<Round> {
         builder.worker_threads(threads.into());
     }
     let runtime = builder.enable_time().build()?;
-    let publisher = Arc::new(Publisher::new(arguments.publish, arguments.objects)?);
+    let progress = Arc::new(Progress::new(arguments.objects * (1 + u64::from(arguments.status))));
     let before = Usage::now()?;
     let began = Instant::now();
     if system == System::Kit {
-        let kit::Finishes { published, settled } = runtime.block_on(kit::run(arguments))?;
-        let round = Round::new("ctkit", arguments.objects, published.at - began, before, published.usage);
-        return Ok(round.settled(settled.at - began, before, settled.usage));
+        let finish = runtime.block_on(kit::run(arguments, &progress))?;
+        return Ok(Round::new("ctkit", arguments.objects, finish.at - began, before, finish.usage));
     }
+    let publisher = Arc::new(Publisher::new(arguments, progress)?);
     let finish = runtime.block_on(controller::run(arguments, &publisher))?;
     publisher.check(arguments.objects)?;
     Ok(Round::new("kube-runtime", arguments.objects, finish.at - began, before, finish.usage))

@@ -1,6 +1,6 @@
 //! Where the children go: a stand-in for the server, in this process.
 
-use std::{collections::HashMap, sync::Arc, sync::OnceLock, sync::atomic::AtomicU64, sync::atomic::Ordering};
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::ensure;
 use bytes::Bytes;
@@ -10,19 +10,20 @@ use nimbus_store::{Collection, Config, Draft, Op, Refused, Txn};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use prost::Message as _;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
-    Publish,
-    resource::{Placement, PlacementSpec},
+    Arguments, Publish,
+    progress::Progress,
+    resource::{Placement, PlacementSpec, WorkloadStatus},
 };
 
-/// Takes children, and knows when it has all of them.
+/// Takes children, and statuses.
 pub(crate) struct Publisher {
     target: Target,
-    missing: AtomicU64,
-    last: OnceLock<Instant>,
-    complete: Notify,
+    progress: Arc<Progress>,
+    /// Whether statuses are written.
+    status: bool,
 }
 
 enum Target {
@@ -33,7 +34,7 @@ enum Target {
 /// Why a child was not published.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
-    #[error("cannot encode a child")]
+    #[error("cannot encode a child or a status")]
     Encode(#[from] serde_json::Error),
     #[error(transparent)]
     Invalid(#[from] Invalid),
@@ -44,9 +45,8 @@ pub(crate) enum PublishError {
 // === impl Publisher ===
 
 impl Publisher {
-    /// Expects so many children.
-    pub(crate) fn new(publish: Publish, children: u64) -> anyhow::Result<Self> {
-        let target = match publish {
+    pub(crate) fn new(arguments: &Arguments, progress: Arc<Progress>) -> anyhow::Result<Self> {
+        let target = match arguments.publish {
             Publish::Map => Target::Map(Mutex::default()),
             Publish::Collection => Target::Collection {
                 collection: Collection::new(Config::new(Epoch(1))),
@@ -54,7 +54,7 @@ impl Publisher {
                 publisher: PublisherId::new("bench")?,
             },
         };
-        Ok(Self { target, missing: AtomicU64::new(children), last: OnceLock::new(), complete: Notify::new() })
+        Ok(Self { target, progress, status: arguments.status })
     }
 
     /// Encodes a child and keeps it.
@@ -69,21 +69,23 @@ impl Publisher {
                 collection.commit(&Txn { publisher: publisher.clone(), fence: 0, leases: Vec::new(), steps })?;
             }
         }
-        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.last.get_or_init(Instant::now);
-            self.complete.notify_one();
+        self.progress.wrote(1);
+        Ok(())
+    }
+
+    /// Encodes the status of an object that was dealt with, if that is wanted, and counts it: the source keeps none.
+    pub(crate) fn report(&self, generation: Option<i64>) -> Result<(), PublishError> {
+        if self.status {
+            let encoded = serde_json::to_vec(&WorkloadStatus::patch(generation))?;
+            std::hint::black_box(encoded);
+            self.progress.wrote(1);
         }
         Ok(())
     }
 
-    /// Resolves with the time at which the last child was published.
+    /// Resolves with the time at which the last write was done.
     pub(crate) async fn complete(&self) -> Instant {
-        loop {
-            if let Some(last) = self.last.get() {
-                return *last;
-            }
-            self.complete.notified().await;
-        }
+        self.progress.complete().await
     }
 
     /// Checks that every child is there once.

@@ -18,16 +18,6 @@ pub(crate) struct Round {
     cpu_seconds: f64,
     rss_before_kib: u64,
     peak_rss_kib: u64,
-    /// The same when statuses are written as well, if the system does so.
-    settled: Option<Settled>,
-}
-
-/// Everything is done.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Settled {
-    seconds: f64,
-    cpu_seconds: f64,
-    peak_rss_kib: u64,
 }
 
 // === impl Round ===
@@ -42,18 +32,7 @@ impl Round {
             cpu_seconds: (after.cpu - before.cpu).as_secs_f64(),
             rss_before_kib: before.rss_kib,
             peak_rss_kib: after.peak_kib,
-            settled: None,
         }
-    }
-
-    /// Adds when everything was done.
-    pub(crate) fn settled(self, took: Duration, before: Usage, after: Usage) -> Self {
-        let settled = Settled {
-            seconds: took.as_secs_f64(),
-            cpu_seconds: (after.cpu - before.cpu).as_secs_f64(),
-            peak_rss_kib: after.peak_kib,
-        };
-        Self { settled: Some(settled), ..self }
     }
 
     /// The middle of each figure.
@@ -64,19 +43,12 @@ impl Round {
             figures[figures.len() / 2]
         };
         let first = rounds.first()?;
-        let of_settled = |figure: &dyn Fn(&Settled) -> f64| middle(&|round| round.settled.as_ref().map_or(0.0, figure));
-        let settled = first.settled.as_ref().map(|_| Settled {
-            seconds: of_settled(&|settled| settled.seconds),
-            cpu_seconds: of_settled(&|settled| settled.cpu_seconds),
-            peak_rss_kib: of_settled(&|settled| settled.peak_rss_kib as f64) as u64,
-        });
         Some(Self {
             seconds: middle(&|round| round.seconds),
             objects_per_second: middle(&|round| round.objects_per_second),
             cpu_seconds: middle(&|round| round.cpu_seconds),
             rss_before_kib: middle(&|round| round.rss_before_kib as f64) as u64,
             peak_rss_kib: middle(&|round| round.peak_rss_kib as f64) as u64,
-            settled,
             ..first.clone()
         })
     }
@@ -91,14 +63,12 @@ pub(crate) fn print(round: &Round) {
     println!("{}", serde_json::to_string(round).expect("numbers and text are JSON"));
 }
 
-/// Prints the rounds of several systems, and how the others compare with the first.
+/// Prints the medians of several systems as lines of JSON, as a table, and how the others compare with the first.
 pub(crate) fn table(systems: &[Vec<Round>]) {
     let medians: Vec<_> = systems.iter().filter_map(|rounds| Some((rounds, Round::median(rounds)?))).collect();
     let Some((_, base)) = medians.first() else { return };
-    println!(
-        "{:16} {:>10} {:>8} {:>8} {:>8} {:>10}",
-        "until published", "objects/s", "seconds", "CPU-s", "least", "peak MiB"
-    );
+    medians.iter().for_each(|(_, round)| print(round));
+    println!("{:16} {:>10} {:>8} {:>8} {:>8} {:>10}", "system", "objects/s", "seconds", "CPU-s", "least", "peak MiB");
     for (rounds, round) in &medians {
         println!(
             "{:16} {:>10.0} {:>8.3} {:>8.2} {:>8.2} {:>10.1}",
@@ -109,17 +79,6 @@ pub(crate) fn table(systems: &[Vec<Round>]) {
             Round::least_cpu(rounds),
             round.peak_rss_kib as f64 / 1024.0,
         );
-        if let Some(settled) = &round.settled {
-            println!(
-                "{:16} {:>10.0} {:>8.3} {:>8.2} {:>8} {:>10.1}",
-                "  with statuses",
-                round.objects as f64 / settled.seconds,
-                settled.seconds,
-                settled.cpu_seconds,
-                "",
-                settled.peak_rss_kib as f64 / 1024.0,
-            );
-        }
     }
     for (_, round) in medians.iter().skip(1) {
         println!(

@@ -31,6 +31,30 @@ pub(crate) struct Placement {
     pub(crate) spec: PlacementSpec,
 }
 
+/// What is written back for each [`Workload`], as a merge patch of its status.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Patch {
+    status: WorkloadStatus,
+}
+
+/// The same as ours says.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkloadStatus {
+    conditions: Vec<Condition>,
+    observed_generation: Option<i64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    r#type: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: &'static str,
+    observed_generation: Option<i64>,
+}
+
 /// Both a part of the JSON and a message: each publisher takes what it needs.
 #[derive(Clone, Serialize, prost::Message)]
 pub(crate) struct PlacementSpec {
@@ -139,6 +163,17 @@ impl WorkloadSpec {
             paused: false,
             payload: "x".repeat(payload as usize),
         }
+    }
+}
+
+// === impl WorkloadStatus ===
+
+impl WorkloadStatus {
+    /// It was dealt with.
+    pub(crate) fn patch(observed_generation: Option<i64>) -> Patch {
+        let (r#type, status, reason, message) = ("Ready", "True", "Reconciled", "");
+        let conditions = vec![Condition { r#type, status, reason, message, observed_generation }];
+        Patch { status: Self { conditions, observed_generation } }
     }
 }
 

@@ -33,7 +33,8 @@ pub struct Draft<K> {
     name: String,
     uid: Option<Uid>,
     generation: Option<Generation>,
-    labels: BTreeMap<String, String>,
+    /// In the order of their keys, each once.
+    labels: Vec<(String, String)>,
     annotations: BTreeMap<String, String>,
     audience: Audience,
     refs: Vec<Reference>,
@@ -97,7 +98,7 @@ impl<K: Spec> Draft<K> {
             name,
             uid: None,
             generation: None,
-            labels: BTreeMap::new(),
+            labels: Vec::new(),
             annotations: BTreeMap::new(),
             audience: Audience::Everyone,
             refs: Vec::new(),
@@ -115,7 +116,10 @@ impl<K: Spec> Draft<K> {
     /// Adds a label, or changes it.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.note("label", check_key(key).and_then(|()| check_value(value)));
-        self.labels.insert(key.to_owned(), value.to_owned());
+        match self.labels.binary_search_by(|(before, _)| before.as_str().cmp(key)) {
+            Ok(at) => value.clone_into(&mut self.labels[at].1),
+            Err(at) => self.labels.insert(at, (key.to_owned(), value.to_owned())),
+        }
         self
     }
 
@@ -203,7 +207,7 @@ impl<K: Spec> Draft<K> {
             key,
             uid: self.uid,
             generation: self.generation,
-            labels: Labels::from_checked(self.labels),
+            labels: Labels::from_checked(&self.labels),
             annotations: Annotations::new(self.annotations).expect("annotations were checked when they were added"),
             audience: self.audience,
             refs: once_each(self.refs),

@@ -32,7 +32,7 @@ pub struct Uid(Arc<str>);
 /// Whether `c` may stand in names of objects, agents and publishers.
 ///
 /// No `/`, so that `kind/namespace/name` can be taken apart again; nothing that a shell or a log would have to quote.
-pub(crate) fn is_name_char(c: char) -> bool {
+pub(crate) const fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@' | '+' | '~' | '=')
 }
 
@@ -40,8 +40,20 @@ pub(crate) const NAME_RULE: &str = "1 to 253 of the characters A-Z a-z 0-9 - _ .
 
 /// Whether objects, agents and publishers may have this name.
 pub fn is_name(value: &str) -> bool {
-    !value.is_empty() && value.len() <= MAX_ID && value.chars().all(is_name_char)
+    // Names are ASCII, so bytes are characters; this is asked of every name of every object.
+    !value.is_empty() && value.len() <= MAX_ID && value.bytes().all(|byte| NAME_BYTES[usize::from(byte)])
 }
+
+/// [`is_name_char`] of each byte.
+static NAME_BYTES: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        bytes[byte] = is_name_char(byte as u8 as char);
+        byte += 1;
+    }
+    bytes
+};
 
 /// Says what names look like if this is none.
 ///

@@ -5,8 +5,14 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use crate::id::Invalid;
 
 /// Key and value pairs that selectors look at. Cheap to clone.
+///
+/// One piece of text, in the order of the keys, with [`END`] after each key and each value: an object has its labels for
+/// as long as it lives, and this is the least that they take. The order of such texts is that of the pairs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Labels(Arc<[(Box<str>, Box<str>)]>);
+pub struct Labels(Arc<str>);
+
+/// Stands in no key and no value, and before everything that does.
+const END: char = '\0';
 
 /// Room for a DNS prefix and a name.
 const MAX_KEY: usize = 253;
@@ -43,36 +49,44 @@ impl Labels {
     /// # Errors
     /// If a key or a value has characters that labels may not have.
     pub fn new(labels: &BTreeMap<String, String>) -> Result<Self, Invalid> {
-        let checked = labels.iter().map(|(key, value)| {
+        for (key, value) in labels {
             check_key(key)?;
             check_value(value)?;
-            Ok((key.as_str().into(), value.as_str().into()))
-        });
-        Ok(Self(checked.collect::<Result<_, _>>()?))
+        }
+        Ok(Self::pack(labels))
     }
 
-    /// Takes labels that were checked.
-    pub(crate) fn from_checked(labels: BTreeMap<String, String>) -> Self {
-        if labels.is_empty() {
-            return Self::default();
+    /// Takes labels that were checked, in the order of their keys.
+    pub(crate) fn from_checked(labels: &[(String, String)]) -> Self {
+        Self::pack(labels.iter().map(|(key, value)| (key, value)))
+    }
+
+    fn pack<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)> + Clone) -> Self {
+        let len = labels.clone().into_iter().map(|(key, value)| key.len() + value.len() + 2).sum();
+        let mut text = String::with_capacity(len);
+        for (key, value) in labels {
+            text.push_str(key);
+            text.push(END);
+            text.push_str(value);
+            text.push(END);
         }
-        Self(labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+        Self(text.into())
     }
 
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let at = self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-        Some(&self.0[at].1)
+        self.iter().find_map(|(k, value)| (k == key).then_some(value))
     }
 
     /// All labels, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (&**key, &**value))
+        let mut parts = self.0.split_terminator(END);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.iter().count()
     }
 
     /// Whether there are none.
@@ -91,3 +105,6 @@ impl fmt::Debug for Labels {
         f.debug_map().entries(self.iter()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

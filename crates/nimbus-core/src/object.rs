@@ -1,6 +1,6 @@
 //! Objects as programs see them: metadata and a spec of a known type.
 
-use std::{any::TypeId, cell::RefCell, collections::HashMap, fmt, sync::Arc};
+use std::{any::TypeId, cell::RefCell, collections::BTreeMap, fmt, sync::Arc};
 
 use nimbus_wire::v1;
 use prost::{
@@ -53,8 +53,9 @@ pub trait Spec: Message + Name + Default + 'static {
 const TYPES: &str = "type.googleapis.com/";
 
 thread_local! {
-    /// The kinds of all types that were asked for: as many as the program has, and each is one allocation.
-    static KINDS: RefCell<HashMap<TypeId, Kind>> = RefCell::default();
+    /// The kinds of all types that were asked for: as many as the program has, and each is one allocation. They are few, and
+    /// are found sooner by their order than by their hashes.
+    static KINDS: RefCell<BTreeMap<TypeId, Kind>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 impl<M: Message + Name + Default + 'static> Spec for M {}

@@ -107,9 +107,7 @@ impl Engine {
         };
         let has_heard = |of: &Watched| of.told.is_some_and(|told| of.reflector.has_told_all(told));
         let counts = self.queue.totals();
-        self.running.is_empty()
-            && self.batches.values().all(Vec::is_empty)
-            && counts.running == 0
+        counts.running == 0
             && self.stations.iter().all(|at| {
                 let ready = if self.queue.is_lane_paused(at.lane) { 0 } else { self.queue.counts(at.lane).ready };
                 ready == 0 && at.listed && at.remembered && at.shards.iter().all(is_quiet)

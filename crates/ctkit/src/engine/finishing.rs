@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use nimbus_core::{Failure, ObjectKey};
 use nimbus_store::Record;
-use nimbus_wire::v1;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -22,7 +21,7 @@ use crate::{
     },
     publications::Owner,
     queue::{Cause, Finish, Lane},
-    standing::{self, Code},
+    standing::{self, Code, Ready},
 };
 
 // === impl Engine ===
@@ -30,14 +29,18 @@ use crate::{
 impl Engine {
     /// A reaction is over.
     pub(crate) fn finished(&mut self, finished: Finished, now: Instant) {
-        let Finished { lane, key, wishes, ending, tenure } = finished;
+        let Finished { lane, key, sort, record, wishes, ending, tenure } = finished;
         let station = self.station_of(lane);
-        if tenure.is_cancelled() {
+        if tenure.is_over() {
             // Nothing comes of it, but that the object can be looked at again, if it is ours again.
             return self.give_back(station, &key, now);
         }
-        let Some((sort, record)) = self.running.remove(&(station, key.clone())) else { return };
         let at = &mut self.stations[station.0];
+        if at.rounds.is_some()
+            && let Some(known) = at.known.get_mut(&key)
+        {
+            known.running = false;
+        }
         if let Some(told) = at.telling.remove(&key)
             && !matches!(ending, Ending::Returned(Ok(_)))
         {
@@ -108,8 +111,8 @@ impl Engine {
                 known.tried = None;
                 at.references.declare(&key, wishes.references.iter().cloned(), now);
                 self.remember(station, &key, Some(record.clone()));
-                let condition = standing::ready(Code::Reconciled, "", record.generation());
-                self.say(station, &key, &record, wishes.status, Some(condition));
+                let ready = Ready::new(Code::Reconciled, "", record.generation());
+                self.say(station, &key, &record, wishes.status, Some(ready));
                 let finish = match next {
                     Next::RequeueAfter(delay) => Finish::RequeueAfter(delay),
                     _ => Finish::Done,
@@ -140,7 +143,8 @@ impl Engine {
                     None => at.forget(&key),
                     Some(_) if stays => {
                         let known = at.known.entry(key.clone()).or_default();
-                        (known.acked, known.letting_go) = (None, Some(gone));
+                        known.acked = None;
+                        known.let_go(gone);
                         self.queue.add_in(at.group_of(&key), lane, key.clone(), Cause::Requeued, now);
                     }
                     Some(_) => {
@@ -171,8 +175,8 @@ impl Engine {
             _ => return,
         };
         tracing::info!(object = %key, generation = %record.generation(), message, "reaction failed");
-        let condition = standing::ready(code, &message, record.generation());
-        self.say(station, key, record, wishes.status, Some(condition));
+        let ready = Ready::new(code, message, record.generation());
+        self.say(station, key, record, wishes.status, Some(ready));
         let lane = self.stations[station.0].lane;
         let is_missed = matches!(finish, Finish::Retry(_)) && self.is_missed(station, key, now);
         self.end(station, lane, key, finish, now);
@@ -201,8 +205,8 @@ impl Engine {
         let awaited = if absent.is_empty() { missing.iter().collect() } else { absent };
         let awaited: Vec<_> = awaited.into_iter().map(ToString::to_string).collect();
         let message = format!("waits for {}", awaited.join(", "));
-        let condition = standing::ready(Code::Waiting, &message, record.generation());
-        self.say(station, key, record, wishes.status, Some(condition));
+        let ready = Ready::new(Code::Waiting, message, record.generation());
+        self.say(station, key, record, wishes.status, Some(ready));
         let lane = self.stations[station.0].lane;
         self.end(station, lane, key, Finish::Waiting(None), now);
         if satisfied {
@@ -227,8 +231,8 @@ impl Engine {
             at.listens = false;
             at.news.clear();
         }
-        let condition = standing::ready(Code::Reconciled, "", record.generation());
-        self.say(station, key, record, wishes.status, Some(condition));
+        let ready = Ready::new(Code::Reconciled, "", record.generation());
+        self.say(station, key, record, wishes.status, Some(ready));
         let lane = self.stations[station.0].lane;
         let finish = match next {
             Next::RequeueAfter(delay) => Finish::RequeueAfter(*delay),
@@ -242,8 +246,8 @@ impl Engine {
         let lane = at.lane;
         let finish = match next {
             Next::RequeueAfter(delay) => {
-                let condition = standing::ready(Code::Deleting, "waits for agents to remove it", record.generation());
-                self.say(station, key, record, Vec::new(), Some(condition));
+                let ready = Ready::new(Code::Deleting, "waits for agents to remove it", record.generation());
+                self.say(station, key, record, Vec::new(), Some(ready));
                 Finish::RequeueAfter(*delay)
             }
             _ => {
@@ -263,12 +267,13 @@ impl Engine {
         key: &ObjectKey,
         record: &Arc<Record>,
         edits: Vec<Edit>,
-        ready: Option<v1::Condition>,
+        ready: Option<Ready>,
     ) {
+        let at = &mut self.stations[station.0];
+        let ready = ready.filter(|_| at.tells);
         if self.dry_run || (edits.is_empty() && ready.is_none()) {
             return;
         }
-        let at = &mut self.stations[station.0];
         let shard = at.shard_of(key);
         let mut wish = if edits.is_empty() {
             StatusWish::of(record)
@@ -278,7 +283,7 @@ impl Engine {
             at.shards[shard].writeback.foresee(key, record.uid(), &mut standing);
             StatusWish::edited(record, standing, edits)
         };
-        wish.conditions.extend(ready);
+        wish.say(ready);
         at.shards[shard].writeback.wish(key, wish);
         self.unwritten.insert((station, shard));
     }

@@ -12,7 +12,7 @@ use crate::{
     engine::{
         Engine,
         event::Event,
-        station::{StationId, shard_of},
+        station::{Known, StationId, shard_of},
     },
     observer::{ErasedObserver, Observation},
     queue::{Cause, Causes},
@@ -91,12 +91,12 @@ impl Engine {
     }
 
     fn look(&mut self, station: StationId, key: ObjectKey, now: Instant) {
-        let is_running = self.running.contains_key(&(station, key.clone()));
         let random = self.rng.random();
         let at = &mut self.stations[station.0];
         let surroundings = at.surroundings();
         let Some(rounds) = at.rounds.as_mut() else { return };
         let known = at.known.get(&key);
+        let is_running = known.is_some_and(|known| known.running);
         let Some((record, round)) = known.and_then(|known| Some((known.acked.clone()?, known.round))) else {
             rounds.planned.remove(&key);
             return;
@@ -128,15 +128,14 @@ impl Engine {
     /// Takes what somebody has seen, unless it is of a world that has changed since.
     pub(crate) fn observed(&mut self, observed: Observed, now: Instant) {
         let Observed { station, key, record, round, cx, result } = observed;
-        let is_running = self.running.contains_key(&(station, key.clone()));
         let random = self.rng.random();
         let at = &mut self.stations[station.0];
         if let Some(rounds) = &mut at.rounds {
             rounds.running -= 1;
             rounds.again(key.clone(), now, random);
         }
-        let current = at.known.get(&key).is_some_and(|known| known.round == round && known.acked.is_some());
-        if !current || is_running {
+        let is_current = |known: &Known| known.round == round && known.acked.is_some() && !known.running;
+        if !at.known.get(&key).is_some_and(is_current) {
             tracing::trace!(object = %key, "observation is out of date");
             return;
         }

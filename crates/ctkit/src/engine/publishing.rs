@@ -61,8 +61,12 @@ pub(crate) enum SyncStep {
     Closed(Result<(), CommitError>),
 }
 
-/// Reactions in one transaction. More would not be cheaper for each, and all of them wait for the whole.
-const BATCH: usize = 256;
+/// Reactions in one transaction. More would not be cheaper for each, and all of them wait for the whole; and lists of this
+/// many are small enough for an allocator to keep them at hand.
+pub(crate) const BATCH: usize = 128;
+
+/// Reactions that the engine publishes itself, if it has nothing else to do: to hand over so few would take longer.
+const HANDFUL: usize = 16;
 
 /// How long to wait for a bus that does not take anything.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(10) };
@@ -104,7 +108,7 @@ impl Engine {
                 };
                 let error = tokio::select! {
                     () = runner.abort.cancelled() => return,
-                    () = tenure.cancelled() => return,
+                    () = tenure.over() => return,
                     opened = opened => match opened {
                         Ok((before, sync)) => {
                             let step = SyncStep::Opened(before, sync);
@@ -121,7 +125,7 @@ impl Engine {
                 failures = (failures + 1).min(20);
                 tokio::select! {
                     () = runner.abort.cancelled() => return,
-                    () = tenure.cancelled() => return,
+                    () = tenure.over() => return,
                     () = tokio::time::sleep(wait) => {}
                 }
             }
@@ -171,19 +175,23 @@ impl Engine {
     /// Puts a reaction into the next transaction of its shard.
     pub(crate) fn stage(&mut self, station: StationId, staged: Staged) {
         let shard = self.stations[station.0].shard_of(&staged.key);
-        let batch = self.batches.entry((station, shard)).or_default();
+        let batch = &mut self.stations[station.0].shards[shard].batch;
         batch.push(staged);
         if batch.len() >= BATCH {
-            let batch = std::mem::take(batch);
+            let batch = std::mem::replace(batch, Vec::with_capacity(BATCH));
             self.send(station, shard, batch, Hurry::No);
         }
     }
 
     /// Sends all transactions that have something in them.
     pub(crate) fn flush(&mut self) {
-        for ((station, shard), batch) in std::mem::take(&mut self.batches) {
-            if !batch.is_empty() {
-                self.send(station, shard, batch, Hurry::Yes);
+        for index in 0..self.stations.len() {
+            for shard in 0..self.stations[index].shards.len() {
+                let batch = std::mem::take(&mut self.stations[index].shards[shard].batch);
+                if !batch.is_empty() {
+                    let hurry = if batch.len() <= HANDFUL { Hurry::Yes } else { Hurry::No };
+                    self.send(StationId(index), shard, batch, hurry);
+                }
             }
         }
     }
@@ -218,7 +226,7 @@ impl Engine {
     /// A transaction has reached the bus, or has not.
     pub(crate) fn landed(&mut self, landed: Landed, now: Instant) {
         let Landed { station, shard, fate, tenure } = landed;
-        if tenure.is_cancelled() {
+        if tenure.is_over() {
             // Whoever has it now looks at everything again.
             return fate.keys().iter().for_each(|key| self.give_back(station, key, now));
         }

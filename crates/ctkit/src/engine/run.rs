@@ -3,18 +3,20 @@
 use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     task::{Context as Poller, Poll},
     time::Duration,
 };
 
 use nimbus_core::{Failure, ObjectKey, panic_message};
+use nimbus_store::Record;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     action::Action,
     context::{Context, Wishes},
-    engine::event::Event,
+    engine::{event::Event, starting::Sort, tenure::Tenure},
     queue::Lane,
     reactor::Reaction,
 };
@@ -23,22 +25,26 @@ use crate::{
 pub(crate) struct Start {
     pub(crate) lane: Lane,
     pub(crate) key: ObjectKey,
+    pub(crate) sort: Sort,
     pub(crate) cx: Context,
     pub(crate) reaction: Reaction,
     /// It is given up after this long.
     pub(crate) deadline: Duration,
     /// It is given up when this ends.
-    pub(crate) tenure: CancellationToken,
+    pub(crate) tenure: Tenure,
 }
 
 /// A reaction that is over.
 pub(crate) struct Finished {
     pub(crate) lane: Lane,
     pub(crate) key: ObjectKey,
+    pub(crate) sort: Sort,
+    /// What it was about.
+    pub(crate) record: Arc<Record>,
     /// What it wanted.
     pub(crate) wishes: Wishes,
     pub(crate) ending: Ending,
-    pub(crate) tenure: CancellationToken,
+    pub(crate) tenure: Tenure,
 }
 
 /// How a reaction ended.
@@ -69,7 +75,7 @@ impl Runner {
         self.tracker.spawn(async move {
             let mut finished = Vec::with_capacity(chunk.len());
             for mut start in chunk {
-                if start.tenure.is_cancelled() {
+                if start.tenure.is_over() {
                     finished.push(start.finish(Ending::GivenUp));
                     continue;
                 }
@@ -90,7 +96,7 @@ impl Runner {
             let ending = tokio::select! {
                 ending = poll_fn(|cx| poll(&mut start.reaction, cx)) => ending,
                 () = tokio::time::sleep_until(deadline) => Ending::Returned(Err(too_long(start.deadline))),
-                () = start.tenure.cancelled() => Ending::GivenUp,
+                () = start.tenure.over() => Ending::GivenUp,
                 () = runner.abort.cancelled() => return,
             };
             runner.send(vec![start.finish(ending)]).await;
@@ -109,7 +115,9 @@ impl Runner {
 
 impl Start {
     fn finish(self, ending: Ending) -> Finished {
-        Finished { lane: self.lane, key: self.key, wishes: self.cx.take(), ending, tenure: self.tenure }
+        let Self { lane, key, sort, cx, tenure, .. } = self;
+        let (record, wishes) = (cx.object().clone(), cx.take());
+        Finished { lane, key, sort, record, wishes, ending, tenure }
     }
 }
 

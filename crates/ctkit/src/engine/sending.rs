@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use nimbus_core::{ObjectKey, PublisherId, Revision};
 use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     action::Next,
     context::Wishes,
-    engine::{starting::Sort, station::StationId, versions::Version},
+    engine::{starting::Sort, station::StationId, tenure::Tenure, versions::Version},
     erased::ErasedTarget,
+    few::Few,
     instances::{Permit, Shard, Shares},
     source::CommitError,
 };
@@ -31,7 +31,7 @@ pub(crate) struct Parcel {
     pub(crate) shard: usize,
     pub(crate) publisher: PublisherId,
     pub(crate) staged: Vec<Staged>,
-    pub(crate) tenure: CancellationToken,
+    pub(crate) tenure: Tenure,
     pub(crate) target: Arc<dyn ErasedTarget>,
     pub(crate) shares: Shares,
     /// Leases are kept at the target.
@@ -43,7 +43,7 @@ pub(crate) struct Landed {
     pub(crate) station: StationId,
     pub(crate) shard: usize,
     pub(crate) fate: Fate,
-    pub(crate) tenure: CancellationToken,
+    pub(crate) tenure: Tenure,
 }
 
 /// What became of a transaction.
@@ -61,7 +61,7 @@ pub(crate) struct Delivered {
     pub(crate) sort: Sort,
     pub(crate) next: Next,
     pub(crate) wishes: Wishes,
-    pub(crate) children: Vec<Child>,
+    pub(crate) children: Few<Child>,
     /// Something on the bus is different now.
     pub(crate) changed: bool,
 }

@@ -51,14 +51,14 @@ impl Engine {
         let at = &mut self.stations[station.0];
         let of = &mut at.shards[shard];
         of.held = false;
-        std::mem::take(&mut of.tenure).cancel();
+        std::mem::take(&mut of.tenure).end();
         of.phase = Phase::Absent;
         of.stalled = None;
         (of.publications, of.writeback) = (Publications::default(), Writeback::default());
         self.queue.close_group(of.group, now);
         self.queue.forget_group(of.group, now);
         self.unwritten.remove(&(station, shard));
-        for staged in self.batches.remove(&(station, shard)).into_iter().flatten() {
+        for staged in std::mem::take(&mut of.batch) {
             // It is not running any more, and nothing comes of it.
             let _ = self.queue.abandon(at.lane, &staged.key, now);
         }
@@ -68,10 +68,10 @@ impl Engine {
         at.telling.retain(|key, _| !is_its(key));
         for (key, known) in &mut at.known {
             if is_its(key) {
-                (known.tried, known.letting_go) = (None, None);
+                (known.tried, known.running) = (None, false);
+                known.hold_on();
             }
         }
-        self.running.retain(|(of, key), _| *of != station || !is_its(key));
     }
 
     /// A shard may be somebody else's. Everything is given up, and begins again if it is still ours after all.

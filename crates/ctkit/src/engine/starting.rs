@@ -15,16 +15,17 @@ use crate::{
     controller::Deletion,
     engine::{
         Engine,
+        publishing::BATCH,
         run::Start,
         sending::{Staged, fencing},
-        station::{Difference, Station, StationId, difference},
+        station::{Difference, Known, Station, StationId, difference},
     },
     instances::Shard,
     queue::{Cause, Causes, Finish, Job},
     reactor::{Call, Reaction},
     report::{Heard, Propagation},
     source::CommitError,
-    standing::{self, Code},
+    standing::{Code, Ready},
 };
 
 /// What a run of an object is for.
@@ -101,14 +102,14 @@ impl Engine {
             if newest.revision() < known.wrote {
                 // What is read must not be older than what was written. If it still is when the time is up, the source
                 // has begun again, and counts from elsewhere.
-                let left = CATCH_UP.saturating_sub(now.duration_since(*known.lagging.get_or_insert(now)));
+                let left = CATCH_UP.saturating_sub(now.duration_since(known.lag(now)));
                 if !left.is_zero() {
                     self.end(station, job.lane, &key, Finish::Waiting(Some(left)), now);
                     return None;
                 }
                 known.wrote = Revision::ZERO;
             }
-            known.lagging = None;
+            known.caught_up();
         }
         let Some((sort, call)) = at.decide(&key, newest.as_ref(), job.causes) else {
             self.done(station, &key, now);
@@ -117,6 +118,7 @@ impl Engine {
         let at = &mut self.stations[station.0];
         let known = at.known.entry(key.clone()).or_default();
         known.round += 1;
+        known.running = at.rounds.is_some() && (sort != Sort::Withdraw || at.deletion == Deletion::Orphan);
         if sort != Sort::Status {
             known.begun = at.shards[shard].attempt;
         }
@@ -133,7 +135,6 @@ impl Engine {
             self.withdraw(station, &key, subject, sort, &[], now);
             return None;
         }
-        self.running.insert((station, key.clone()), (sort, subject.clone()));
         let at = &self.stations[station.0];
         let cx = Context::new(at.surroundings(), subject, (job.attempt, job.causes), sort == Sort::Apply);
         let reaction = match (sort, call) {
@@ -145,7 +146,7 @@ impl Engine {
         };
         let at = &self.stations[station.0];
         let tenure = at.shards[at.shard_of(&key)].tenure.clone();
-        Some(Start { lane: job.lane, key, cx, reaction, deadline: at.deadline, tenure })
+        Some(Start { lane: job.lane, key, sort, cx, reaction, deadline: at.deadline, tenure })
     }
 
     /// Calls the reactor; before its first reaction to an object, it makes sure that no delete is missed.
@@ -208,7 +209,7 @@ impl Engine {
     /// Lets an object go that was taken back, as soon as agents have let go of it, if that is wanted.
     fn release(&self, station: StationId, key: &ObjectKey, last: &Arc<Record>) -> Reaction {
         let at = &self.stations[station.0];
-        let children = at.known.get(key).and_then(|known| known.letting_go.clone()).unwrap_or_default();
+        let children = at.known.get(key).and_then(Known::letting_go).unwrap_or_default().to_vec();
         let waits = at.deletion == Deletion::AfterAgents;
         let target = self.target.clone();
         let name = at.finalizer.clone();
@@ -276,8 +277,8 @@ impl Engine {
     }
 
     fn pause(&mut self, station: StationId, key: &ObjectKey, record: &Arc<Record>, now: Instant) {
-        let condition = standing::ready(Code::Paused, "", record.generation());
-        self.say(station, key, record, Vec::new(), Some(condition));
+        let ready = Ready::new(Code::Paused, "", record.generation());
+        self.say(station, key, record, Vec::new(), Some(ready));
         let at = &mut self.stations[station.0];
         at.known.entry(key.clone()).or_default().tried = Some(record.clone());
         self.done(station, key, now);
@@ -291,8 +292,9 @@ impl Engine {
     }
 }
 
-/// Reactions that are handed to one task. Enough for its cost not to matter.
-const CHUNK: usize = 64;
+/// Reactions that are handed to one task. Enough for its cost not to matter, and as many as a transaction has: they are
+/// published when the task is over.
+const CHUNK: usize = BATCH;
 
 // === impl Station ===
 
@@ -313,7 +315,7 @@ impl Station {
             if !ours || self.is_after_others(newest) {
                 return None;
             }
-            if known.is_some_and(|known| known.letting_go.is_some()) {
+            if known.is_some_and(|known| known.letting_go().is_some()) {
                 return Some((Sort::Release, Call::Delete(newest.clone())));
             }
             return Some(match acked {

@@ -9,13 +9,13 @@ use std::{
 use nimbus_core::{AgentId, KeyMap, Kind, ObjectKey, PublisherId, Revision};
 use nimbus_store::Record;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     context::Surroundings,
     controller::Deletion,
     engine::{
-        observing::Rounds, publishing::Phase, referring::SharedReferences, versions::Versions, writeback::Writeback,
+        observing::Rounds, publishing::Phase, referring::SharedReferences, sending::Staged, tenure::Tenure,
+        versions::Versions, writeback::Writeback,
     },
     publications::Publications,
     queue::{Group, Lane},
@@ -45,6 +45,8 @@ pub(crate) struct Station {
     /// Those who finish with an object before this one begins to.
     pub(crate) finalizes_after: BTreeSet<String>,
     pub(crate) deletion: Deletion,
+    /// The kit says in the status how an object fares.
+    pub(crate) tells: bool,
     pub(crate) remembers: bool,
     pub(crate) lane: Lane,
     pub(crate) known: KeyMap<Known>,
@@ -76,10 +78,19 @@ pub(crate) struct Known {
     pub(crate) begun: u64,
     /// The kit has written its status at this revision: what is older is not read again.
     pub(crate) wrote: Revision,
-    /// It waits until that can be read, since then.
-    pub(crate) lagging: Option<Instant>,
+    /// A reaction is under way; kept for the sake of observers, and only if there are any.
+    pub(crate) running: bool,
+    /// Few objects have any of this, and there are very many objects.
+    waits: Option<Box<Waits>>,
+}
+
+/// What an object waits for.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Until what was written can be read, since then.
+    lagging: Option<Instant>,
     /// It was withdrawn, and waits until agents have let go of it.
-    pub(crate) letting_go: Option<Vec<ObjectKey>>,
+    letting_go: Option<Vec<ObjectKey>>,
 }
 
 /// A part of the objects of a controller, published under a name of its own.
@@ -95,9 +106,11 @@ pub(crate) struct Shard {
     /// This instance may begin something for its objects.
     pub(crate) held: bool,
     /// Ends when it is somebody else's; with it ends all that was begun before.
-    pub(crate) tenure: CancellationToken,
+    pub(crate) tenure: Tenure,
     /// The bus takes nothing: when to try again, and how often it was tried.
     pub(crate) stalled: Option<(Instant, u32)>,
+    /// The transaction that is being put together.
+    pub(crate) batch: Vec<Staged>,
 }
 
 /// How two versions of an object differ.
@@ -153,6 +166,40 @@ impl Known {
     /// The newest version that a reactor was called with.
     pub(crate) fn seen(&self) -> Option<&Arc<Record>> {
         self.tried.as_ref().or(self.acked.as_ref())
+    }
+
+    /// Since when it waits until what was written can be read.
+    pub(crate) fn lagging(&self) -> Option<Instant> {
+        self.waits.as_ref()?.lagging
+    }
+
+    /// It waits until what was written can be read; says since when.
+    pub(crate) fn lag(&mut self, now: Instant) -> Instant {
+        *self.waits.get_or_insert_default().lagging.get_or_insert(now)
+    }
+
+    /// It can be read.
+    pub(crate) fn caught_up(&mut self) {
+        if let Some(waits) = &mut self.waits {
+            waits.lagging = None;
+        }
+    }
+
+    /// What was withdrawn for it, as long as it waits until agents have let go of that.
+    pub(crate) fn letting_go(&self) -> Option<&[ObjectKey]> {
+        self.waits.as_ref()?.letting_go.as_deref()
+    }
+
+    /// It waits until agents have let go of these.
+    pub(crate) fn let_go(&mut self, children: Vec<ObjectKey>) {
+        self.waits.get_or_insert_default().letting_go = Some(children);
+    }
+
+    /// It waits for nobody's agents.
+    pub(crate) fn hold_on(&mut self) {
+        if let Some(waits) = &mut self.waits {
+            waits.letting_go = None;
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use nimbus_core::{Generation, KeyMap, ObjectKey};
 use nimbus_store::{Draft, Op, Record};
 use nimbus_wire::v1;
 
-use crate::engine::sending::Child;
+use crate::{engine::sending::Child, few::Few};
 
 /// Which generation of each child is on the bus.
 #[derive(Debug, Default)]
@@ -56,12 +56,12 @@ impl Versions {
     }
 
     /// A transaction has happened.
-    pub(crate) fn committed(&mut self, children: &[Child]) {
-        for Child { key, version } in children {
-            match (version, self.0.get_mut(key)) {
-                (Some(version), Some(before)) => *before = *version,
-                (Some(version), None) => drop(self.0.insert(key.clone(), *version)),
-                (None, _) => drop(self.0.remove(key)),
+    pub(crate) fn committed(&mut self, children: &Few<Child>) {
+        for Child { key, version } in children.iter() {
+            match version {
+                // The key that is held already stays.
+                Some(version) => *self.0.entry(key.clone()).or_insert(*version) = *version,
+                None => drop(self.0.remove(key)),
             }
         }
     }

@@ -80,7 +80,7 @@ impl Engine {
                     // Only its status is newer. The older version need not be kept for that.
                     let kept = if known.tried.is_some() { &mut known.tried } else { &mut known.acked };
                     *kept = Some(newest);
-                    if known.lagging.is_none() {
+                    if known.lagging().is_none() {
                         return;
                     }
                     Cause::Requeued

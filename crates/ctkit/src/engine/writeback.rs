@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use nimbus_core::{Annotations, Audience, Backoff, KeyMap, Labels, LeafHasher, ObjectKey, Revision, Spec as _, Uid};
 use nimbus_store::{Draft, Op, Outcome, Record, Step};
 use nimbus_wire::v1;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use crate::{
     context::Edit,
     source::CommitError,
-    standing::{self, Seen, Write},
+    standing::{self, READY, Ready, Seen, Write},
 };
 
 /// What is to be written into the source. No I/O: it says what to write, and is told what came of it.
@@ -28,6 +29,8 @@ pub(crate) struct Writeback {
     /// Nothing before this.
     not_before: Option<Instant>,
     failures: u32,
+    /// What most statuses say.
+    usual: Usual,
 }
 
 /// What is wanted of one object.
@@ -46,9 +49,14 @@ pub(crate) struct StatusWish {
     pub(crate) seen: Seen,
     /// The controller's own part, if it said anything.
     pub(crate) detail: Option<Any>,
-    /// One of each type; most statuses say one thing.
+    /// One of each type, but for the one that the kit says itself.
     pub(crate) conditions: Vec<v1::Condition>,
+    pub(crate) ready: Option<Ready>,
 }
+
+/// The last status that said nothing but how an object fares, encoded: others say the same.
+#[derive(Debug, Default)]
+struct Usual(Option<(Ready, Bytes)>);
 
 #[derive(Debug)]
 struct Writing {
@@ -135,7 +143,7 @@ impl Writeback {
             let Some(wanted) = self.wanted.get_mut(&key) else { continue };
             let (status, memory) = (wanted.status.take(), wanted.memory.take());
             let before = steps.len();
-            steps.extend(status.as_ref().and_then(|wish| wish.step(&*find(&key)?)));
+            steps.extend(status.as_ref().and_then(|wish| wish.step(&*find(&key)?, &mut self.usual)));
             let says = steps.len() > before;
             steps.extend(memory.as_ref().map(|memory| memory.step(controller, &key)));
             if steps.len() == before {
@@ -236,7 +244,7 @@ impl StatusWish {
     /// Says nothing yet of a version of an object.
     pub(crate) fn of(record: &Record) -> Self {
         let seen = Seen { uid: record.uid().clone(), generation: record.generation() };
-        Self { seen, detail: None, conditions: Vec::new() }
+        Self { seen, detail: None, conditions: Vec::new(), ready: None }
     }
 
     /// What some edits change in a status.
@@ -254,9 +262,21 @@ impl StatusWish {
     fn merge(&mut self, newer: Self) {
         self.seen = newer.seen;
         self.detail = newer.detail.or(self.detail.take());
+        if newer.conditions.iter().any(|condition| condition.r#type == READY) {
+            self.ready = None;
+        }
+        self.say(newer.ready);
         for condition in newer.conditions {
             self.conditions.retain(|older| older.r#type != condition.r#type);
             self.conditions.push(condition);
+        }
+    }
+
+    /// How the object fares. Whatever was said of that before is forgotten.
+    pub(crate) fn say(&mut self, ready: Option<Ready>) {
+        if ready.is_some() {
+            self.conditions.retain(|older| older.r#type != READY);
+            self.ready = ready;
         }
     }
 
@@ -267,15 +287,51 @@ impl StatusWish {
         for condition in &self.conditions {
             standing::set_condition(standing, condition.clone());
         }
+        if let Some(ready) = &self.ready {
+            standing::set_condition(standing, ready.to_condition());
+        }
+    }
+
+    /// Whether the status will say how the object fares, and nothing else.
+    fn is_usual(&self, ready: &Ready, record: &Record) -> bool {
+        self.detail.is_none()
+            && self.conditions.is_empty()
+            && record.status_bytes().is_empty()
+            && ready.generation <= self.seen.generation
     }
 
     /// The write that makes it true; `None` if it is, or the object is another one by now.
-    fn step(&self, record: &Record) -> Option<Step> {
-        let (mut standing, _) = standing::read(record.status_bytes());
-        self.grant(&mut standing);
-        match standing::write(record, &self.seen, standing) {
+    fn step(&self, record: &Record, usual: &mut Usual) -> Option<Step> {
+        let write = match &self.ready {
+            Some(ready) if self.is_usual(ready, record) => {
+                standing::write_packed(record, &self.seen, usual.packed(ready))
+            }
+            _ => {
+                let (mut standing, _) = standing::read(record.status_bytes());
+                self.grant(&mut standing);
+                standing::write(record, &self.seen, standing)
+            }
+        };
+        match write {
             Write::Needed(step) => Some(*step),
             Write::Unchanged | Write::Superseded | Write::Behind => None,
+        }
+    }
+}
+
+// === impl Usual ===
+
+impl Usual {
+    /// The status that says this and nothing else.
+    fn packed(&mut self, ready: &Ready) -> Bytes {
+        match &self.0 {
+            Some((last, packed)) if last == ready => packed.clone(),
+            _ => {
+                let standing = v1::Standing { conditions: vec![ready.to_condition()], ..v1::Standing::default() };
+                let packed = Bytes::from(standing.pack_to_vec());
+                self.0 = Some((ready.clone(), packed.clone()));
+                packed
+            }
         }
     }
 }
@@ -321,3 +377,6 @@ impl Memory {
         Step { take_over: true, ..Op::Upsert(draft).into() }
     }
 }
+
+#[cfg(test)]
+mod tests;

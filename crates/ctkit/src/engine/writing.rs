@@ -8,10 +8,9 @@ use std::{
 use nimbus_store::{Committed, Txn};
 use rand::RngExt as _;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    engine::{Engine, event::Event, sending::fencing, station::StationId},
+    engine::{Engine, event::Event, sending::fencing, station::StationId, tenure::Tenure},
     instances::Shard,
     source::CommitError,
 };
@@ -21,7 +20,7 @@ pub(crate) struct Written {
     station: StationId,
     shard: usize,
     result: Result<Committed, CommitError>,
-    tenure: CancellationToken,
+    tenure: Tenure,
 }
 
 /// Transactions that a source in this process takes without a pause: reactions make less than this in one go.
@@ -79,7 +78,7 @@ impl Engine {
     /// They have been written, or have not.
     pub(crate) fn written(&mut self, written: Written, now: Instant) {
         let Written { station, shard, result, tenure } = written;
-        if tenure.is_cancelled() {
+        if tenure.is_over() {
             return;
         }
         let at = &mut self.stations[station.0];

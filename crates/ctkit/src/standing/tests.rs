@@ -10,7 +10,7 @@ use nimbus_store::{Content, Op, Record, Slot};
 use nimbus_wire::v1::{self, ConditionState};
 use prost::Message as _;
 
-use crate::standing::{Code, Found, Seen, Write, detail, edit_detail, read, ready, set_condition, set_detail, write};
+use crate::standing::{Code, Found, Ready, Seen, Write, detail, edit_detail, read, set_condition, set_detail, write};
 
 fn condition(word: &str, generation: u64) -> v1::Condition {
     v1::Condition { r#type: word.to_owned(), generation, ..v1::Condition::default() }
@@ -89,13 +89,13 @@ fn of_conditions_that_are_there_twice_the_newest_stays() {
 
 #[test]
 fn only_what_is_reconciled_is_ready() {
-    let state = |code| ready(code, "", Generation(1)).state();
+    let state = |code| Ready::new(code, "", Generation(1)).to_condition().state();
     assert_eq!(state(Code::Reconciled), ConditionState::True);
     assert_eq!(state(Code::Paused), ConditionState::Unspecified);
     for code in [Code::Failed, Code::Waiting, Code::Quarantined, Code::Deleting] {
         assert_eq!(state(code), ConditionState::False, "{code:?}");
     }
-    let failed = ready(Code::Failed, "no route", Generation(7));
+    let failed = Ready::new(Code::Failed, "no route", Generation(7)).to_condition();
     assert_eq!((&*failed.r#type, &*failed.code, &*failed.message), ("Ready", "Failed", "no route"));
     assert_eq!(failed.generation, 7);
 }

@@ -1,5 +1,6 @@
 //! Whether a status must be written, and how.
 
+use bytes::Bytes;
 use nimbus_core::{Generation, Spec as _, Uid};
 use nimbus_store::{Op, Precondition, Record, StatusDraft, Step};
 use nimbus_wire::v1;
@@ -32,18 +33,22 @@ pub(crate) enum Write {
 /// It speaks of the generation that was seen, which may be older than that of the record, and never of a newer one.
 /// Nor does any of its conditions: one that claims to is not told.
 pub(crate) fn write(record: &Record, seen: &Seen, mut standing: v1::Standing) -> Write {
+    standing.conditions.retain(|condition| condition.generation <= seen.generation.0);
+    write_packed(record, seen, standing.pack_to_vec().into())
+}
+
+/// The same for a status that is encoded already, and speaks of nothing newer than what was seen.
+pub(crate) fn write_packed(record: &Record, seen: &Seen, status: Bytes) -> Write {
     if *record.uid() != seen.uid || record.observed() > seen.generation {
         return Write::Superseded;
     }
     if record.generation() < seen.generation {
         return Write::Behind;
     }
-    standing.conditions.retain(|condition| condition.generation <= seen.generation.0);
-    let status = standing.pack_to_vec();
     if record.status_bytes() == status && record.observed() == seen.generation {
         return Write::Unchanged;
     }
-    let draft = StatusDraft { key: record.key().clone(), status: status.into(), observed: seen.generation };
+    let draft = StatusDraft { key: record.key().clone(), status, observed: seen.generation };
     let precondition =
         Precondition { uid: Some(seen.uid.clone()), revision: Some(record.revision()), ..Precondition::default() };
     Write::Needed(Box::new(Step { precondition, ..Op::Status(draft).into() }))

@@ -259,3 +259,23 @@ async fn an_object_that_changes_all_the_time_does_not_hold_up_the_statuses_of_ot
     until(|| has_detail(&store, "restless") && record(&store, "restless").observed().0 > 0).await;
     life.stop().await;
 }
+
+/// A controller that shares its objects with another, or whose source has no statuses, was given a condition all the same.
+#[tokio::test(start_paused = true)]
+async fn without_a_ready_condition_only_what_the_reactor_says_is_written() {
+    let store = Store::in_memory();
+    put(&store, "told", &["a", "b"], "one").await;
+    put(&store, "silent", &[], "silent").await;
+    put(&store, "failing", &["a"], "fail").await;
+    let reactor = functions().on_apply(|cx: Context, policy: Arc<Object<Policy>>| async move {
+        if policy.spec.text == "silent" { Ok(Action::done()) } else { count(cx, policy).await }
+    });
+    let controller = Controller::new(reactor).named("policies").publishes::<Rules>();
+    let life = Life::new(&store, controller.without_ready_condition()).await;
+    for (name, zones) in [("told", 2), ("failing", 1)] {
+        assert_eq!(detail(&store, name).zones, zones);
+        assert!(standing(&store, name).conditions.is_empty(), "{name}: {:?}", standing(&store, name));
+    }
+    assert!(record(&store, "silent").status().is_empty());
+    life.stop().await;
+}

@@ -15,16 +15,17 @@ use nimbus_core::{
     Annotations, Audience, Epoch, Finalizers, Generation, Kind, Labels, ObjectKey, Position, PublisherId, Revision,
     ScopeHash, Spec as _, Uid,
 };
-use nimbus_store::{Committed, Content, Slot, Txn};
+use nimbus_store::{Committed, Content, Op, Slot, Txn};
 use tokio_stream::{Stream, StreamExt as _};
 
-use crate::resource::WorkloadMessage;
+use crate::{progress::Progress, resource::WorkloadMessage};
 
-/// Lists objects, each made when it is asked for. Takes statuses, counts them and forgets them.
+/// Lists objects, each made when it is asked for. Takes what is written, counts it and forgets it.
 pub(crate) struct Workloads {
     objects: u64,
     payload: u32,
     writes: Arc<AtomicU64>,
+    progress: Arc<Progress>,
 }
 
 /// Objects in one part of the list: what a page of an API server has.
@@ -36,8 +37,8 @@ const BEFORE: u64 = 1_000_000;
 // === impl Workloads ===
 
 impl Workloads {
-    pub(crate) fn new(objects: u64, payload: u32) -> Self {
-        Self { objects, payload, writes: Arc::default() }
+    pub(crate) fn new(objects: u64, payload: u32, progress: Arc<Progress>) -> Self {
+        Self { objects, payload, writes: Arc::default(), progress }
     }
 
     /// How many writes it has taken.
@@ -67,6 +68,8 @@ impl Source for Workloads {
 
     async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
         let before = self.writes.fetch_add(txn.steps.len() as u64, Ordering::Relaxed);
+        let statuses = txn.steps.iter().filter(|step| matches!(step.op, Op::Status(_))).count();
+        self.progress.wrote(statuses as u64);
         Ok(Committed { revision: Revision(BEFORE + self.objects + before + 1), outcomes: Vec::new() })
     }
 }

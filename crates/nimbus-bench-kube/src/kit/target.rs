@@ -2,10 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -14,15 +11,9 @@ use nimbus_core::{Epoch, Finalizers, Generation, Kind, ObjectKey, PublisherId, R
 use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, Slot, SyncSummary, Txn};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
 use tokio_stream::{Stream, StreamExt as _};
 
-/// Knows when all children are there.
-pub(crate) struct Progress {
-    missing: AtomicU64,
-    last: OnceLock<Instant>,
-    complete: Notify,
-}
+use crate::progress::Progress;
 
 /// A target that says what was created.
 pub(crate) struct Counted<T> {
@@ -39,32 +30,6 @@ pub(crate) struct Map {
 /// A sync with nothing to sweep.
 pub(crate) struct NoSweep;
 
-// === impl Progress ===
-
-impl Progress {
-    /// Expects so many children.
-    pub(crate) fn new(children: u64) -> Self {
-        Self { missing: AtomicU64::new(children), last: OnceLock::new(), complete: Notify::new() }
-    }
-
-    /// Resolves with the time at which the last child was published.
-    pub(crate) async fn complete(&self) -> Instant {
-        loop {
-            if let Some(last) = self.last.get() {
-                return *last;
-            }
-            self.complete.notified().await;
-        }
-    }
-
-    fn created(&self, children: u64) {
-        if children > 0 && self.missing.fetch_sub(children, Ordering::AcqRel) == children {
-            self.last.get_or_init(Instant::now);
-            self.complete.notify_one();
-        }
-    }
-}
-
 // === impl Counted ===
 
 impl<T> Counted<T> {
@@ -79,7 +44,7 @@ impl<T: Target> Target for Counted<T> {
     async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
         let committed = self.target.commit(txn).await?;
         let created = committed.outcomes.iter().filter(|outcome| outcome.effect == Effect::Created).count();
-        self.progress.created(created as u64);
+        self.progress.wrote(created as u64);
         Ok(committed)
     }
 
