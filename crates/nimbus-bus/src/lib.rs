@@ -5,12 +5,14 @@
 
 mod admission;
 mod config;
+mod connections;
 mod convert;
 mod embedded;
 mod fault;
 mod fleet;
 mod handshake;
 mod identity;
+mod incoming;
 mod inner;
 mod leasing;
 mod lists;
