@@ -203,6 +203,41 @@ async fn requests_that_are_never_complete_give_way_to_those_that_are() {
     world.goes_on().await;
 }
 
+/// A client that asked for a thousand lists and had no room for the answers made the bus keep them all: two gigabytes.
+#[tokio::test]
+async fn answers_that_nobody_reads_give_way_to_those_that_are_read() {
+    let mut world = World::with(|config| config.limits.outgoing_bytes = 100_000).await;
+    world.publish("somebody", vec![demo::policy("large", &"z".repeat(80_000), 1)]).await;
+    let stream = tokio::net::TcpStream::connect(world.bus.address).await.unwrap();
+    // Room for a part of the first piece.
+    let mut client = h2::client::Builder::new();
+    let (sender, driver) = client.initial_window_size(10_000).handshake::<_, bytes::Bytes>(stream).await.unwrap();
+    tokio::spawn(driver);
+    let ask = async || {
+        let mut sender = sender.clone().ready().await.unwrap();
+        let request = http::Request::post(format!("http://{}/nimbus.v1.Bus/List", world.bus.address))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        let (response, mut body) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+        body.send_data(raw::message(0, b""), true).unwrap();
+        wait::for_it("an answer", response).await.unwrap().into_body()
+    };
+    let read = async |mut body: h2::RecvStream| {
+        let mut read = 0;
+        while let Some(data) = wait::for_it("more of an answer", body.data()).await {
+            let data = data?;
+            read += data.len();
+            body.flow_control().release_capacity(data.len())?;
+        }
+        Ok::<_, h2::Error>(read)
+    };
+    let (first, second) = (ask().await, ask().await);
+    assert!(read(first).await.is_err(), "the first has waited longest, and is given up");
+    assert_eq!(world.bus.refusals("outgoing_bytes"), 1);
+    assert!(read(second).await.unwrap() > 80_000);
+    world.goes_on().await;
+}
+
 #[tokio::test]
 async fn connections_are_limited() {
     // The honest world has two, and the test two more.

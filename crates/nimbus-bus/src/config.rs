@@ -51,6 +51,9 @@ pub struct Limits {
     pub message_parts: usize,
     /// Bytes of all requests that are not complete yet; beyond it, those that have taken longest are refused.
     pub incoming_bytes: usize,
+    /// Bytes of answers that wait for somebody to read them; beyond it, those that have waited longest are dropped. Frames of
+    /// subscriptions are shared, and are not among them.
+    pub outgoing_bytes: usize,
     /// Bytes of one frame, except where one object is larger.
     pub frame_bytes: usize,
     /// Kinds named in one request.
@@ -130,6 +133,8 @@ impl Default for Limits {
             message_parts: 100_000,
             // Sixty-four requests of the largest size.
             incoming_bytes: 256 << 20,
+            // A hundred pages of the largest size.
+            outgoing_bytes: 128 << 20,
             frame_bytes: 256 << 10,
             request_kinds: 1_000,
             origins: 1_000,
@@ -179,6 +184,7 @@ impl Limits {
             ("message_bytes", self.message_bytes),
             ("message_parts", self.message_parts),
             ("incoming_bytes", self.incoming_bytes),
+            ("outgoing_bytes", self.outgoing_bytes),
             ("frame_bytes", self.frame_bytes),
             ("request_kinds", self.request_kinds),
             ("origins", self.origins),

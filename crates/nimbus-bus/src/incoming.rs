@@ -4,7 +4,6 @@
 //! it. So bodies of requests pass through here: incomplete messages share a [`Budget`], and a message of very many parts
 //! is refused before it is decoded.
 
-mod budget;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -19,9 +18,13 @@ use bytes::{Buf as _, Bytes};
 use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
 
-pub(crate) use self::budget::Budget;
-use self::{budget::Share, scan::Scan};
-use crate::{config::Limits, fault, metrics::Metrics};
+use self::scan::Scan;
+use crate::{
+    budget::{Budget, Share},
+    config::Limits,
+    fault,
+    metrics::Metrics,
+};
 
 /// What bodies of requests are held to.
 #[derive(Clone)]

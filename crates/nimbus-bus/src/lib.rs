@@ -4,6 +4,7 @@
 //! randomness: epoch and seed are given to it, and time is tokio's, so that it also runs inside a simulated network.
 
 mod admission;
+mod budget;
 mod config;
 mod connections;
 mod convert;
@@ -18,6 +19,7 @@ mod leasing;
 mod lists;
 mod metrics;
 mod observing;
+mod outgoing;
 mod publishing;
 mod readiness;
 mod reading;

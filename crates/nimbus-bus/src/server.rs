@@ -147,7 +147,9 @@ impl Bus {
         let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         let (counted, incoming_requests) = (inner.clone(), inner.incoming.clone());
         let server = Server::builder()
-            .layer(MapResponseLayer::new(move |response| counted_error(&counted.metrics, response)))
+            .layer(MapResponseLayer::new(move |response| {
+                counted.outgoing.hold(counted_error(&counted.metrics, response))
+            }))
             .layer(MapRequestLayer::new(move |request| incoming_requests.watch(request)))
             .http2_keepalive_interval(Some(config.keepalive))
             .http2_keepalive_timeout(Some(config.keepalive))

@@ -47,6 +47,7 @@ limits! {
     max_message_bytes: usize, "Bytes of one request" => message_bytes;
     max_message_parts: usize, "Fields and elements of one request" => message_parts;
     max_incoming_bytes: usize, "Bytes of all requests that are not complete yet" => incoming_bytes;
+    max_outgoing_bytes: usize, "Bytes of answers that nobody has read yet" => outgoing_bytes;
     max_frame_bytes: usize, parse_frame_bytes, "Bytes of one frame" => frame_bytes;
     max_request_kinds: usize, "Kinds named in one request" => request_kinds;
     max_origins: usize, "Origins named in one resume" => origins;

@@ -95,6 +95,19 @@ fn who_began_first_gives_way() {
 }
 
 #[test]
+fn what_is_kept_goes_when_its_share_is_revoked() {
+    let budget = Arc::new(Budget::new(100));
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    let (mut first, mut second) = (Share::new(budget.clone()), Share::new(budget.clone()));
+    first.keep(Bytes::from(vec![1; 60]));
+    assert_eq!((first.take(20).len(), budget.bytes()), (20, 40));
+    second.keep(Bytes::from(vec![2; 90]));
+    assert!(first.poll_revoked(&mut cx) && first.take(20).is_empty());
+    assert_eq!([second.take(50).len(), second.take(50).len(), second.take(50).len()], [50, 40, 0]);
+    assert_eq!(budget.bytes(), 0);
+}
+
+#[test]
 fn who_is_done_gives_back_what_it_had() {
     let budget = Arc::new(Budget::new(100));
     let mut share = Share::new(budget.clone());

@@ -10,6 +10,7 @@ use std::{
     task::{Context, Waker},
 };
 
+use bytes::{Buf as _, Bytes};
 use parking_lot::Mutex;
 
 /// Bytes that are shared.
@@ -31,6 +32,8 @@ struct State {
 struct Mark {
     revoked: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// What it keeps here goes at once when it is revoked, whether anybody looks or not.
+    kept: Mutex<Bytes>,
 }
 
 /// One's part of a budget, given back in the end.
@@ -102,10 +105,35 @@ impl Share {
         drop(state);
         for mark in revoked {
             mark.revoked.store(true, Ordering::Release);
+            drop(std::mem::take(&mut *mark.kept.lock()));
             // Whoever polls afterwards sees it; whoever has polled before is woken.
             let waker = mark.waker.lock().take();
             waker.into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// Keeps something, and has as much from now on.
+    pub(crate) fn keep(&mut self, bytes: Bytes) {
+        let length = bytes.len();
+        *self.mark.kept.lock() = bytes;
+        self.set(length);
+    }
+
+    /// Takes a copy of at most so much out of what it keeps, from the beginning; empty if there is no more. Whoever holds on to
+    /// the copy does not hold on to the rest.
+    pub(crate) fn take(&mut self, most: usize) -> Bytes {
+        let mut kept = self.mark.kept.lock();
+        let taken = Bytes::copy_from_slice(&kept[..most.min(kept.len())]);
+        kept.advance(taken.len());
+        let left = kept.len();
+        if left == 0 {
+            *kept = Bytes::new();
+        }
+        drop(kept);
+        if !taken.is_empty() {
+            self.set(left);
+        }
+        taken
     }
 
     /// Whether it must give up what it has. If not, the task is woken when it must.
