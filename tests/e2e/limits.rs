@@ -12,7 +12,7 @@ use tonic_types::StatusExt as _;
 use crate::{
     demo::{self, KIND},
     honest::{World, expect_refusal},
-    wait,
+    raw, wait,
 };
 
 /// Exceeds a limit. What is refused is counted under the name of the limit, and the world goes on.
@@ -150,6 +150,121 @@ async fn what_one_request_may_have_is_limited() {
     check("message_bytes", set, exceed, Code::ResourceExhausted, &["5000 bytes"]).await;
 }
 
+/// Requests of a few bytes for each element became some hundred times as large when they were decoded, before anybody could
+/// count them: four megabytes of empty exceptions took half a gigabyte.
+#[tokio::test]
+async fn a_request_of_very_many_parts_is_refused_before_it_is_decoded() {
+    let set = |limits: &mut Limits| limits.message_parts = 100;
+    let words = &["fields and elements of one message are limited to 100"];
+    let exceed = async |world: &mut World| {
+        let exceptions = vec![v1::Exception::default(); 100_000];
+        let report = v1::ReportRequest { session: 1, sequence: 1, exceptions, ..Default::default() };
+        world.reader.report_once(report).await
+    };
+    check("message_parts", set, exceed, Code::ResourceExhausted, words).await;
+    let exceed = async |world: &mut World| {
+        let ops = vec![v1::Op::default(); 100_000];
+        world.writer.apply(demo::apply("somebody", ops)).await
+    };
+    check("message_parts", set, exceed, Code::ResourceExhausted, words).await;
+    let exceed = async |world: &mut World| {
+        let steps = [demo::begin("somebody", &[KIND]), demo::items(vec![v1::Object::default(); 100_000]), demo::end()];
+        world.writer.sync(tokio_stream::iter(steps)).await
+    };
+    check("message_parts", set, exceed, Code::ResourceExhausted, words).await;
+}
+
+/// Each of a thousand requests on one connection could be begun, and left there with all but its last byte.
+#[tokio::test]
+async fn requests_that_are_never_complete_give_way_to_those_that_are() {
+    let mut world = World::with(|config| {
+        config.limits.incoming_bytes = 300_000;
+        config.limits.message_bytes = 100_000;
+    })
+    .await;
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        let mut call = raw::open(world.bus.address, "/nimbus.v1.Bus/ReportOnce", &[], false).await;
+        call.body.send_data(raw::message(100_000, &[0x0a; 20]), false).unwrap();
+        for _ in 0..9 {
+            call.body.send_data(vec![0; 10_000].into(), false).unwrap();
+        }
+        calls.push(call);
+    }
+    // Which of them was first is up to the network, but it is one, and no more.
+    let mut ends = tokio::task::JoinSet::new();
+    calls.into_iter().for_each(|call| drop(ends.spawn(call.outcome())));
+    let first = wait::for_it("one to give way", ends.join_next()).await.unwrap().unwrap();
+    expect_refusal(first, Code::ResourceExhausted, &["bytes of requests that are not complete are limited to 300000"]);
+    assert_eq!(world.bus.refusals("incoming_bytes"), 1);
+    let large = demo::policy("large", &"z".repeat(90_000), 1);
+    world.publish("somebody", vec![large]).await;
+    assert_eq!(world.bus.refusals("incoming_bytes"), 2);
+    world.goes_on().await;
+}
+
+/// A client that asked for a thousand lists and had no room for the answers made the bus keep them all: two gigabytes.
+#[tokio::test]
+async fn answers_that_nobody_reads_give_way_to_those_that_are_read() {
+    let mut world = World::with(|config| config.limits.outgoing_bytes = 100_000).await;
+    world.publish("somebody", vec![demo::policy("large", &"z".repeat(80_000), 1)]).await;
+    let stream = tokio::net::TcpStream::connect(world.bus.address).await.unwrap();
+    // Room for a part of the first piece.
+    let mut client = h2::client::Builder::new();
+    let (sender, driver) = client.initial_window_size(10_000).handshake::<_, bytes::Bytes>(stream).await.unwrap();
+    tokio::spawn(driver);
+    let ask = async || {
+        let mut sender = sender.clone().ready().await.unwrap();
+        let request = http::Request::post(format!("http://{}/nimbus.v1.Bus/List", world.bus.address))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        let (response, mut body) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+        body.send_data(raw::message(0, b""), true).unwrap();
+        wait::for_it("an answer", response).await.unwrap().into_body()
+    };
+    let read = async |mut body: h2::RecvStream| {
+        let mut read = 0;
+        while let Some(data) = wait::for_it("more of an answer", body.data()).await {
+            let data = data?;
+            read += data.len();
+            body.flow_control().release_capacity(data.len())?;
+        }
+        Ok::<_, h2::Error>(read)
+    };
+    let (first, second) = (ask().await, ask().await);
+    assert!(read(first).await.is_err(), "the first has waited longest, and is given up");
+    assert_eq!(world.bus.refusals("outgoing_bytes"), 1);
+    assert!(read(second).await.unwrap() > 80_000);
+    world.goes_on().await;
+}
+
+#[tokio::test]
+async fn connections_are_limited() {
+    // The honest world has two, and the test two more.
+    let mut world = World::with(|config| config.limits.connections = 6).await;
+    let mut kept = Vec::new();
+    while world.bus.refusals("connections") == 0 {
+        kept.push(tokio::net::TcpStream::connect(world.bus.address).await.unwrap());
+        let (metrics, count) = (&world.bus, i64::try_from(kept.len()).unwrap());
+        wait::until("a connection to be taken or refused", || {
+            metrics.metric("nimbus_bus_connections_accepted_total") + metrics.refusals("connections") >= count
+        })
+        .await;
+        assert!(kept.len() < 10, "they are not limited");
+    }
+    let mut refused = kept.pop().unwrap();
+    let mut nothing = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut refused, &mut nothing);
+    assert_eq!(wait::for_it("the end of a connection", read).await.unwrap_or(0), 0);
+    world.goes_on().await;
+    // When others go there is room again.
+    kept.clear();
+    let bus = &world.bus;
+    wait::until("room", || bus.metric("nimbus_bus_connections") < 6).await;
+    let (mut reader, _) = world.bus.clients().await;
+    reader.list(v1::ListRequest::default()).await.unwrap();
+}
+
 #[tokio::test]
 async fn sessions_and_what_they_report_are_limited() {
     let set = |limits: &mut Limits| limits.sessions = 1;
@@ -167,6 +282,21 @@ async fn sessions_and_what_they_report_are_limited() {
         world.reader.report_once(report).await
     };
     check("exceptions", set, exceed, Code::ResourceExhausted, &["exceptions of one session are limited to 2"]).await;
+
+    let failing = async |world: &mut World| {
+        let subscribe = v1::SubscribeRequest { agent: "failing".to_owned(), ..v1::SubscribeRequest::default() };
+        let mut frames = world.reader.subscribe(subscribe).await.unwrap().into_inner();
+        let first = wait::for_it("a welcome", frames.message()).await.unwrap().unwrap();
+        let Some(Frame::Welcome(welcome)) = first.frame else { panic!("the first frame is {first:?}") };
+        let message = "m".repeat(1_000);
+        let exceptions = vec![v1::Exception { key: Some(demo::key("x")), message, ..v1::Exception::default() }];
+        let report = v1::ReportRequest { session: welcome.session, sequence: 1, exceptions, ..Default::default() };
+        world.reader.report_once(report).await
+    };
+    let words = &["bytes of exceptions of one agent are limited to 1000"];
+    check("report_bytes", |limits| limits.report_bytes = 1_000, failing, Code::ResourceExhausted, words).await;
+    let words = &["bytes of exceptions of all agents are limited to 1000"];
+    check("reports_bytes", |limits| limits.reports_bytes = 1_000, failing, Code::ResourceExhausted, words).await;
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod file_agent;
 mod foreign;
 mod grpcurl;
 mod honest;
+mod hostile;
 mod http_client;
 mod limits;
 mod local;

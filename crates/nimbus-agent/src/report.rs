@@ -111,19 +111,19 @@ impl Reporter {
 
     /// The last report was taken.
     pub(crate) fn taken(&mut self) {
-        self.room = self.room.saturating_mul(2).min(MAX_EXCEPTIONS);
+        self.room = self.room.saturating_mul(2).clamp(1, MAX_EXCEPTIONS);
         if std::mem::take(&mut self.asked) {
             self.rescope = None;
         }
     }
 
     /// The last report was not taken, or nobody knows: the next one says everything. If it was too much for the bus, the
-    /// next one says less, and holds the watermark back instead.
+    /// next one says less, and in the end nothing but the watermark, which everything that is not told holds back.
     pub(crate) fn not_taken(&mut self, too_much: bool) {
         self.full = true;
         self.asked = false;
         if too_much {
-            self.room = (self.room / 2).max(1);
+            self.room /= 2;
         }
     }
 

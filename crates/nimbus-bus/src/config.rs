@@ -39,12 +39,21 @@ pub struct Limits {
     pub store: nimbus_store::Limits,
     /// What descriptors are accepted.
     pub schemas: SchemaLimits,
+    /// Connections at the same time; those beyond it are closed at once.
+    pub connections: usize,
     /// Subscriptions at the same time.
     pub sessions: usize,
     /// Publishers, by name. They are controllers, a few for each kind: more is somebody making up names.
     pub publishers: usize,
     /// Bytes of one request.
     pub message_bytes: usize,
+    /// Fields and elements of one request, on its two outer levels, before it is even decoded.
+    pub message_parts: usize,
+    /// Bytes of all requests that are not complete yet; beyond it, those that have taken longest are refused.
+    pub incoming_bytes: usize,
+    /// Bytes of answers that wait for somebody to read them; beyond it, those that have waited longest are dropped. Frames of
+    /// subscriptions are shared, and are not among them.
+    pub outgoing_bytes: usize,
     /// Bytes of one frame, except where one object is larger.
     pub frame_bytes: usize,
     /// Kinds named in one request.
@@ -69,6 +78,11 @@ pub struct Limits {
     pub statuses: usize,
     /// Bytes of one rich status; a larger one is refused in the same way.
     pub status_bytes: usize,
+    /// Bytes of exceptions of one agent that are kept, nearly as memory holds them, and as many of its rich statuses. A
+    /// report with more exceptions is refused; statuses that find no room are refused, and the rest of the report is taken.
+    pub report_bytes: usize,
+    /// The same for all agents together. Agents that are lost are forgotten before exceptions are refused.
+    pub reports_bytes: usize,
     /// Calls of `WaitFor` and `WatchStatus` at the same time.
     pub watches: usize,
     /// Bytes of snapshots that may be sent per second, on average over `snapshot_burst`.
@@ -110,9 +124,17 @@ impl Default for Limits {
         Self {
             store: nimbus_store::Limits::default(),
             schemas: SchemaLimits::default(),
+            // Two for each session, as while everybody comes back.
+            connections: 100_000,
             sessions: 50_000,
             publishers: 10_000,
             message_bytes: 4 << 20,
+            // Ten times the operations of the largest transaction.
+            message_parts: 100_000,
+            // Sixty-four requests of the largest size.
+            incoming_bytes: 256 << 20,
+            // A hundred pages of the largest size.
+            outgoing_bytes: 128 << 20,
             frame_bytes: 256 << 10,
             request_kinds: 1_000,
             origins: 1_000,
@@ -125,6 +147,9 @@ impl Default for Limits {
             exceptions: 10_000,
             statuses: 1_000,
             status_bytes: 16 << 10,
+            // A thousand statuses of the largest size, nearly; our own agents report at most a megabyte of exceptions.
+            report_bytes: 16 << 20,
+            reports_bytes: 128 << 20,
             watches: 1_000,
             snapshot_rate: 256 << 20,
             snapshot_burst: 256 << 20,
@@ -153,9 +178,13 @@ impl Limits {
             ("idle_filters", store.idle_filters),
             ("unsettled", store.unsettled),
             ("unsettled_bytes", store.unsettled_bytes),
+            ("connections", self.connections),
             ("sessions", self.sessions),
             ("publishers", self.publishers),
             ("message_bytes", self.message_bytes),
+            ("message_parts", self.message_parts),
+            ("incoming_bytes", self.incoming_bytes),
+            ("outgoing_bytes", self.outgoing_bytes),
             ("frame_bytes", self.frame_bytes),
             ("request_kinds", self.request_kinds),
             ("origins", self.origins),
@@ -168,6 +197,8 @@ impl Limits {
             ("exceptions", self.exceptions),
             ("statuses", self.statuses),
             ("status_bytes", self.status_bytes),
+            ("report_bytes", self.report_bytes),
+            ("reports_bytes", self.reports_bytes),
             ("watches", self.watches),
             ("reservations", self.reservations),
             ("group_bytes", self.group_bytes),

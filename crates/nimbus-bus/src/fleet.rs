@@ -9,6 +9,7 @@ mod agent;
 mod events;
 mod exception;
 mod explain;
+mod kept;
 mod list;
 mod order;
 mod progress;

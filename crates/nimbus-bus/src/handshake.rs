@@ -13,7 +13,7 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
-use crate::metrics::Metrics;
+use crate::connections::Connection;
 
 /// A connection that fails if its peer takes too long to say hello after it was accepted.
 ///
@@ -23,11 +23,8 @@ pub(crate) struct Handshake<IO> {
     /// What is still missing of the greeting, and until when it must have come.
     missing: usize,
     deadline: Option<Pin<Box<Sleep>>>,
-    counted: Counted,
+    connection: Connection,
 }
-
-/// A connection, for as long as it is there.
-struct Counted(Metrics);
 
 /// What every HTTP/2 connection begins with: `PRI * HTTP/2.0` and so on. With it, pings begin.
 const PREFACE_BYTES: usize = 24;
@@ -35,9 +32,9 @@ const PREFACE_BYTES: usize = 24;
 // === impl Handshake ===
 
 impl<IO> Handshake<IO> {
-    pub(crate) fn new(io: IO, timeout: Duration, metrics: Metrics) -> Self {
+    pub(crate) fn new(io: IO, timeout: Duration, connection: Connection) -> Self {
         let deadline = Some(Box::pin(tokio::time::sleep(timeout)));
-        Self { io, missing: PREFACE_BYTES, deadline, counted: Counted::new(metrics) }
+        Self { io, missing: PREFACE_BYTES, deadline, connection }
     }
 }
 
@@ -55,7 +52,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Handshake<IO> {
             return poll;
         }
         ready!(deadline.as_mut().poll(cx));
-        this.counted.0.silent.inc();
+        this.connection.metrics.silent.inc();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not say hello after it connected")))
     }
 }
@@ -91,21 +88,5 @@ impl<IO: Connected> Connected for Handshake<IO> {
 
     fn connect_info(&self) -> Self::ConnectInfo {
         self.io.connect_info()
-    }
-}
-
-// === impl Counted ===
-
-impl Counted {
-    fn new(metrics: Metrics) -> Self {
-        metrics.accepted.inc();
-        metrics.connections.inc();
-        Self(metrics)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.connections.dec();
     }
 }

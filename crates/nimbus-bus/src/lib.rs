@@ -4,18 +4,22 @@
 //! randomness: epoch and seed are given to it, and time is tokio's, so that it also runs inside a simulated network.
 
 mod admission;
+mod budget;
 mod config;
+mod connections;
 mod convert;
 mod embedded;
 mod fault;
 mod fleet;
 mod handshake;
 mod identity;
+mod incoming;
 mod inner;
 mod leasing;
 mod lists;
 mod metrics;
 mod observing;
+mod outgoing;
 mod publishing;
 mod readiness;
 mod reading;

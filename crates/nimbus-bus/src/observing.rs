@@ -47,6 +47,10 @@ impl Inner {
             ("publishers", self.publishers()),
             ("open_lists", self.lists.open()),
             ("schema_kinds", self.schemas.count()),
+            ("reports_bytes", self.fleet.reported_bytes()),
+            ("incoming_bytes", self.incoming.bytes()),
+            ("outgoing_bytes", self.outgoing.bytes()),
+            ("connections", usize::try_from(metrics.connections.get()).unwrap_or(0)),
         ] {
             metrics.set_used(limit, used);
         }

@@ -21,11 +21,12 @@ use tonic_health::{
     pb::health_server::HealthServer,
     server::{HealthReporter, HealthService},
 };
-use tower::util::MapResponseLayer;
+use tower::util::{MapRequestLayer, MapResponseLayer};
 
 use crate::{
-    config::Config, fault, fleet::FleetService, handshake::Handshake, inner::Inner, leasing::Leasing, metrics::Metrics,
-    publishing::Publishing, readiness::Unready, reflection, schemas::Schemas, subscribe::BusService,
+    config::Config, connections::Connections, fault, fleet::FleetService, handshake::Handshake, inner::Inner,
+    leasing::Leasing, metrics::Metrics, publishing::Publishing, readiness::Unready, reflection, schemas::Schemas,
+    subscribe::BusService,
 };
 
 /// A bus. Cheap to clone; all clones are the same bus.
@@ -144,9 +145,12 @@ impl Bus {
             .max_decoding_message_size(limits.message_bytes)
             .max_encoding_message_size(usize::MAX);
         let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
-        let counted = inner.clone();
+        let (counted, incoming_requests) = (inner.clone(), inner.incoming.clone());
         let server = Server::builder()
-            .layer(MapResponseLayer::new(move |response| counted_error(&counted.metrics, response)))
+            .layer(MapResponseLayer::new(move |response| {
+                counted.outgoing.hold(counted_error(&counted.metrics, response))
+            }))
+            .layer(MapRequestLayer::new(move |request| incoming_requests.watch(request)))
             .http2_keepalive_interval(Some(config.keepalive))
             .http2_keepalive_timeout(Some(config.keepalive))
             .http2_max_header_list_size(MAX_HEADERS)
@@ -161,8 +165,11 @@ impl Bus {
             .add_service(reflection_alpha);
 
         let timeout = config.handshake_timeout;
-        let metrics = inner.metrics.clone();
-        let incoming = incoming.map(move |io| io.map(|io| Handshake::new(io, timeout, metrics.clone())));
+        let connections = Connections::new(limits.connections, inner.metrics.clone());
+        let incoming = incoming.filter_map(move |io| match io {
+            Ok(io) => connections.take().map(|counted| Ok(Handshake::new(io, timeout, counted))),
+            Err(error) => Some(Err(error)),
+        });
         let (stopping, mut stopped) = tokio::sync::watch::channel(false);
         let draining = async {
             shutdown.await;
@@ -185,7 +192,7 @@ impl Bus {
             }
         };
         tokio::select! {
-            served = server.serve_with_incoming_shutdown(incoming, draining) => served?,
+            served = Box::pin(server.serve_with_incoming_shutdown(incoming, draining)) => served?,
             () = inner.fleet.keep() => {}
             () = inner.readiness.keep(&inner) => {}
             () = inner.keep_counting() => {}

@@ -25,7 +25,7 @@ use tonic::{
 use tonic_prost::ProstCodec;
 
 use self::{answer::Answer, stream::FrameStream};
-use crate::{identity::Identity, inner::Inner, reading::Reading};
+use crate::{identity::Identity, inner::Inner, outgoing::Shared, reading::Reading};
 
 /// `nimbus.v1.Bus`: subscriptions are answered here, all other calls by generated code.
 #[derive(Clone)]
@@ -75,6 +75,7 @@ impl tower::Service<http::Request<Body>> for BusService {
             let mut response = http::Response::new(Body::new(stream));
             let grpc = http::HeaderValue::from_static("application/grpc");
             response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+            response.extensions_mut().insert(Shared);
             Ok(response)
         })
     }

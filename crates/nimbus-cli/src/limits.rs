@@ -41,9 +41,13 @@ limits! {
     max_idle_filters: usize, "Objects kept up to date for filters that nobody is subscribed with" => store.idle_filters;
     max_unsettled: usize, "Transactions that wait for the disk" => store.unsettled;
     max_unsettled_bytes: usize, "Bytes of transactions that wait for the disk" => store.unsettled_bytes;
+    max_connections: usize, "Connections at the same time" => connections;
     max_sessions: usize, "Subscriptions at the same time" => sessions;
     max_publishers: usize, "Publishers, by name" => publishers;
     max_message_bytes: usize, "Bytes of one request" => message_bytes;
+    max_message_parts: usize, "Fields and elements of one request" => message_parts;
+    max_incoming_bytes: usize, "Bytes of all requests that are not complete yet" => incoming_bytes;
+    max_outgoing_bytes: usize, "Bytes of answers that nobody has read yet" => outgoing_bytes;
     max_frame_bytes: usize, parse_frame_bytes, "Bytes of one frame" => frame_bytes;
     max_request_kinds: usize, "Kinds named in one request" => request_kinds;
     max_origins: usize, "Origins named in one resume" => origins;
@@ -56,6 +60,8 @@ limits! {
     max_exceptions: usize, "Exceptions that one agent may report" => exceptions;
     max_statuses: usize, "Rich statuses that one agent may report" => statuses;
     max_status_bytes: usize, "Bytes of one rich status" => status_bytes;
+    max_report_bytes: usize, "Bytes of exceptions of one agent, and as many of its rich statuses" => report_bytes;
+    max_reports_bytes: usize, "Bytes of exceptions of all agents, and as many of their rich statuses" => reports_bytes;
     max_watches: usize, "Calls at the same time that wait for agents, or watch them" => watches;
     max_reservations: usize, "Subscribers that were told when to come back" => reservations;
     max_group_bytes: usize, "Bytes that large groups under way may hold on to" => group_bytes;

@@ -1,5 +1,7 @@
 //! Tests that need the whole: real processes, real files, and time.
 
+mod daemon;
+mod hostile;
 mod powercut;
 mod simulation;
 
@@ -20,6 +22,8 @@ struct Arguments {
 enum Command {
     /// Kills a durable bus again and again while it is written to and read, and proves that nothing is lost.
     Powercut(powercut::Arguments),
+    /// Attacks a bus in a process of its own in many ways, and proves that it stays small and serves those who are honest.
+    Hostile(hostile::Arguments),
     /// Runs one simulation on and on, and says how fast it is and how much memory it takes.
     Soak(simulation::Soak),
     /// Runs a list of deliberate bugs, and fails if one of them is not found.
@@ -32,6 +36,10 @@ async fn main() -> ExitCode {
         // A program that is killed by a signal drops nothing, and would leave its bus and its files behind.
         Command::Powercut(arguments) => tokio::select! {
             result = Box::pin(powercut::run(&arguments)) => result,
+            () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+        },
+        Command::Hostile(arguments) => tokio::select! {
+            result = Box::pin(hostile::run(&arguments)) => result,
             () = interrupted() => Err(anyhow::anyhow!("interrupted")),
         },
         Command::Soak(arguments) => simulation::soak(&arguments),

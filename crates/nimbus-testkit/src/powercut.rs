@@ -8,7 +8,6 @@
 mod checks;
 mod contender;
 mod crew;
-mod daemon;
 mod ledger;
 mod life;
 mod listing;
@@ -35,7 +34,6 @@ use tokio::{
 use self::{
     checks::{check_content, check_subscribers},
     crew::Crew,
-    daemon::{Daemon, Program},
     life::{Life, Pace},
     moment::Moment,
     subscriber::Subscriber,
@@ -43,6 +41,7 @@ use self::{
     whereabouts::Whereabouts,
     witness::Witness,
 };
+use crate::daemon::{Daemon, Program};
 
 /// Kills a durable bus again and again while it is written to and read, and proves that nothing is lost.
 #[derive(Debug, Args)]

@@ -79,6 +79,51 @@ async fn statuses_of_many_megabytes_do_not_make_an_agent_mute() {
     agent.stop().await;
 }
 
+/// A handler that can do nothing with what is bad, and has much to say about it.
+struct Picky;
+
+impl Handler<Alpha> for Picky {
+    async fn apply(&self, _: &Context, object: Arc<Object<Alpha>>) -> Result<Status, Failure> {
+        if object.spec.value == "bad" {
+            return Err(Failure::new("m".repeat(1_000)).permanent());
+        }
+        Ok(Status::applied())
+    }
+
+    async fn remove(&self, _: &Context, _: Arc<Object<Alpha>>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A bus that had room for no exception at all was asked for ever to take one: the agent said less and less, but never
+/// nothing, and the bus did not even hear what had arrived.
+#[tokio::test(start_paused = true)]
+async fn a_bus_without_room_for_exceptions_still_hears_how_far_an_agent_is() {
+    let world = World::with(|config| config.limits.report_bytes = 1);
+    let objects = |value: &str| (0..20).map(|n| alpha(&format!("o{n:02}"), value)).collect();
+    world.sync(objects("bad")).await;
+    let builder = Agent::builder("a", "bus").connector(world.net.clone()).handle(Picky).seed(1);
+    let agent = world.run(builder);
+    let mut watch = world
+        .fleet()
+        .await
+        .watch_status(v1::WatchStatusRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    let mut until = async |wanted: &dyn Fn(&v1::AgentInfo) -> bool| loop {
+        let Some(Event::Report(report)) = watch.message().await.unwrap().unwrap().event else { continue };
+        if report.agent.as_ref().is_some_and(wanted) {
+            break;
+        }
+    };
+    until(&|agent| agent.received > 0 && agent.received == agent.last_relevant && !agent.in_sync).await;
+    assert!(world.metric("nimbus_bus_refusals_total{limit=\"report_bytes\"}") > 0);
+    world.sync(objects("good")).await;
+    until(&|agent| agent.in_sync).await;
+    agent.stop().await;
+}
+
 /// A status ends with its object, and with an apply that has nothing to say.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_is_over_is_over_at_the_bus_too() {

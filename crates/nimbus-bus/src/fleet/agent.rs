@@ -11,6 +11,7 @@ use tokio::time::{Duration, Instant};
 use crate::fleet::{
     events::Events,
     exception::shortened,
+    kept::Kept,
     progress::{Marks, Progress},
     report::Report,
     shape::Shape,
@@ -127,14 +128,10 @@ impl Entry {
         limits: StatusLimits,
         now: Instant,
     ) -> u32 {
-        let Update { marks, void, report, head, .. } = update;
+        let Update { marks, void, mut report, head, .. } = update;
         self.last_seen = now;
         self.leaving |= report.leaving;
-        if report.full {
-            self.progress.exceptions.clear();
-        }
-        report.cleared.iter().for_each(|key| drop(self.progress.exceptions.remove(key)));
-        self.progress.exceptions.extend(report.exceptions);
+        self.progress.except(&mut report);
         report.events.into_iter().for_each(|event| self.events.add(event));
         self.progress.mark(marks, void, now);
         if let Some(shape) = shape {
@@ -142,6 +139,11 @@ impl Entry {
             self.progress.rescope(head);
         }
         self.statuses.take(report.statuses, report.full, self.version, limits)
+    }
+
+    /// What is kept of its reports.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept { exceptions: self.progress.exception_bytes(), statuses: self.statuses.bytes() }
     }
 
     fn reshape(&mut self, shape: Arc<Shape>) {

@@ -30,6 +30,9 @@ const MAX_MESSAGE: usize = 1024;
 /// Whoever waits for more than this is helped by the first of them.
 const MAX_WAITS_FOR: usize = 16;
 
+/// Counts, lengths and pointers of a key, and its place in a map.
+const KEY_FRAME: usize = 96;
+
 // === impl Exception ===
 
 impl Exception {
@@ -78,6 +81,12 @@ impl Exception {
         }
     }
 
+    /// What it takes in memory together with the key that it is kept under, nearly.
+    pub(crate) fn bytes(&self, key: &ObjectKey) -> usize {
+        let waits_for: usize = self.waits_for.iter().map(key_bytes).sum();
+        size_of::<Self>() + key_bytes(key) + self.code.len() + self.message.len() + waits_for
+    }
+
     /// Whether it failed, and will not be tried again before the object changes.
     pub(crate) fn is_final(&self) -> bool {
         self.phase == Phase::Failed && !self.retryable
@@ -88,6 +97,11 @@ impl Exception {
 pub(crate) fn required_key(key: Option<&v1::Key>, path: &str) -> Result<ObjectKey, Status> {
     let key = key.ok_or_else(|| fault::bad(path, "the key of the object"))?;
     ObjectKey::try_from(key).map_err(|error| fault::field(path, &error))
+}
+
+/// What a key that came with a report takes in memory, nearly: its strings, and what holds them.
+pub(crate) fn key_bytes(key: &ObjectKey) -> usize {
+    KEY_FRAME + key.kind().as_str().len() + key.namespace().len() + key.name().len()
 }
 
 /// The beginning of a text.

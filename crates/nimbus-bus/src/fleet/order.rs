@@ -25,6 +25,8 @@ pub(crate) struct Order {
     away: BTreeSet<(Instant, AgentId)>,
     /// The same, of those who are lost.
     lost: BTreeSet<(Instant, AgentId)>,
+    /// Those of them whose reports take memory.
+    burdens: BTreeSet<(Instant, AgentId)>,
 }
 
 /// What follows a version.
@@ -112,13 +114,17 @@ impl Order {
         let place = (since, id.clone());
         if !self.away.remove(&place) {
             self.lost.remove(&place);
+            self.burdens.remove(&place);
         }
     }
 
-    /// An agent that was away is lost. `false` if it was not away.
-    pub(crate) fn lose(&mut self, id: &AgentId, since: Instant) -> bool {
+    /// An agent that was away is lost; its reports may be a burden. `false` if it was not away.
+    pub(crate) fn lose(&mut self, id: &AgentId, since: Instant, burden: bool) -> bool {
         let place = (since, id.clone());
         let was_away = self.away.remove(&place);
+        if was_away && burden {
+            self.burdens.insert(place.clone());
+        }
         if was_away {
             self.lost.insert(place);
         }
@@ -138,6 +144,11 @@ impl Order {
     /// Who is missed least: the longest lost, or away.
     pub(crate) fn dispensable(&self) -> Option<(Instant, AgentId)> {
         self.lost.first().or_else(|| self.away.first()).cloned()
+    }
+
+    /// Who has been lost for longest of those whose reports take memory.
+    pub(crate) fn first_burden(&self) -> Option<(Instant, AgentId)> {
+        self.burdens.first().cloned()
     }
 
     /// When the next agent is lost or forgotten.

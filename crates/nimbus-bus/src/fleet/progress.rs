@@ -22,6 +22,8 @@ pub(crate) struct Progress {
     /// The marks are of another scope than the agent has now: they say nothing.
     void: bool,
     pub(crate) exceptions: BTreeMap<ObjectKey, Exception>,
+    /// What they take, nearly.
+    exception_bytes: usize,
     pub(crate) received: Advances,
     pub(crate) applied: Advances,
 }
@@ -96,6 +98,7 @@ impl Progress {
             marks: Marks::default(),
             void: false,
             exceptions: BTreeMap::new(),
+            exception_bytes: 0,
             received: Advances::new(head),
             applied: Advances::new(head),
         }
@@ -141,6 +144,34 @@ impl Progress {
         let is_over = |key: &&ObjectKey| self.exceptions.contains_key(*key) && !exceptions.contains_key(*key);
         let is_new = |key: &&ObjectKey| !self.exceptions.contains_key(*key);
         self.exceptions.len() + exceptions.keys().filter(is_new).count() - cleared.iter().filter(is_over).count()
+    }
+
+    /// What the exceptions take in memory, nearly.
+    pub(crate) fn exception_bytes(&self) -> usize {
+        self.exception_bytes
+    }
+
+    /// The same after a report.
+    pub(crate) fn exception_bytes_after(&self, report: &Report) -> usize {
+        let Report { exceptions, cleared, .. } = report;
+        let new: usize = exceptions.iter().map(|(key, exception)| exception.bytes(key)).sum();
+        if report.full {
+            return new;
+        }
+        let old = |key: &ObjectKey| self.exceptions.get(key).map_or(0, |exception| exception.bytes(key));
+        let replaced: usize = exceptions.keys().map(old).sum();
+        let over: usize = cleared.iter().filter(|key| !exceptions.contains_key(*key)).map(old).sum();
+        self.exception_bytes + new - replaced - over
+    }
+
+    /// Takes the exceptions that a report tells, and forgets those that it says are over.
+    pub(crate) fn except(&mut self, report: &mut Report) {
+        self.exception_bytes = self.exception_bytes_after(report);
+        if report.full {
+            self.exceptions.clear();
+        }
+        report.cleared.iter().for_each(|key| drop(self.exceptions.remove(key)));
+        self.exceptions.append(&mut report.exceptions);
     }
 
     /// The exceptions of these kinds by their phase.

@@ -21,6 +21,7 @@ use crate::{
     fleet::{
         activity::Activity,
         agent::{Agent, Entry, Opening, Presence, Update},
+        kept::{Kept, Room},
         order::{Changes, Order},
         shape::Shapes,
         statuses::StatusLimits,
@@ -43,6 +44,9 @@ pub(crate) struct Fleet {
     max_agents: usize,
     max_exceptions: usize,
     statuses: StatusLimits,
+    /// What is kept of the reports of all agents. Locked after the entry of an agent, and before the order.
+    reported: Mutex<Kept>,
+    room: Room,
     metrics: Metrics,
 }
 
@@ -69,7 +73,9 @@ impl Fleet {
             forget_after: config.forget_after.max(config.lost_after).min(LONGEST),
             max_agents: limits.agents,
             max_exceptions: limits.exceptions,
-            statuses: StatusLimits { count: limits.statuses, bytes: limits.status_bytes },
+            statuses: StatusLimits { count: limits.statuses, bytes: limits.status_bytes, room: limits.report_bytes },
+            reported: Mutex::default(),
+            room: Room { one: limits.report_bytes, all: limits.reports_bytes },
             metrics,
         }
     }
@@ -98,7 +104,9 @@ impl Fleet {
                 }
                 entry.version = order.bump(&agent, entry.version);
                 drop(order);
+                let before = entry.kept();
                 entry.reopen(shape, opening, self.statuses, now);
+                self.count_reported(before, entry.kept());
                 drop(entry);
                 agent
             }
@@ -127,6 +135,7 @@ impl Fleet {
         if entry.leaving {
             self.order.lock().remove(&agent.id, entry.version);
             entry.presence = Presence::Forgotten;
+            self.count_reported(entry.kept(), Kept::default());
             agents.remove(&agent.id);
         } else {
             let mut order = self.order.lock();
@@ -140,21 +149,57 @@ impl Fleet {
 
     /// Takes what an agent says. Returns how many statuses there was no room for.
     pub(crate) fn report(&self, agent: &Arc<Agent>, update: Update, now: Instant) -> Result<u32, Status> {
-        let session = update.session;
-        let mut entry = agent.entry.lock();
-        if entry.session != session {
-            return Err(fault::superseded(entry.session));
+        loop {
+            let mut entry = agent.entry.lock();
+            if entry.session != update.session {
+                return Err(fault::superseded(entry.session));
+            }
+            if !matches!(entry.presence, Presence::Connected(_)) {
+                return Err(Status::not_found(format!("session {:016x} is over", update.session)));
+            }
+            self.check_exceptions(entry.progress.exceptions_after(&update.report))?;
+            let (before, mut reported) = (entry.kept(), self.reported.lock());
+            let others = reported.without(before);
+            if let Err(excess) = self.room.check(&entry, &update.report, others) {
+                drop((reported, entry));
+                if excess.limit == "reports_bytes" && self.forget_burden() {
+                    continue;
+                }
+                self.metrics.refuse(excess.limit);
+                return Err(excess.into());
+            }
+            let shape = update.rescope.as_ref().and_then(|scope| self.shapes.of(scope));
+            entry.version = self.order.lock().bump(agent, entry.version);
+            let statuses = StatusLimits { room: self.room.left(others.statuses), ..self.statuses };
+            let refused = entry.take(update, shape, statuses, now);
+            *reported = others.with(entry.kept());
+            drop((reported, entry));
+            self.activity.tell();
+            return Ok(refused);
         }
-        if !matches!(entry.presence, Presence::Connected(_)) {
-            return Err(Status::not_found(format!("session {session:016x} is over")));
-        }
-        self.check_exceptions(entry.progress.exceptions_after(&update.report))?;
-        entry.version = self.order.lock().bump(agent, entry.version);
-        let shape = update.rescope.as_ref().and_then(|scope| self.shapes.of(scope));
-        let refused = entry.take(update, shape, self.statuses, now);
-        drop(entry);
-        self.activity.tell();
-        Ok(refused)
+    }
+
+    /// Bytes that are kept of what all agents report, of exceptions or statuses, whichever is more.
+    pub(crate) fn reported_bytes(&self) -> usize {
+        let reported = self.reported.lock();
+        reported.exceptions.max(reported.statuses)
+    }
+
+    /// What is kept of one agent's reports is no longer what it was.
+    fn count_reported(&self, before: Kept, after: Kept) {
+        let mut reported = self.reported.lock();
+        *reported = reported.without(before).with(after);
+    }
+
+    /// Forgets the agent that has been lost for longest of those whose reports take memory. `false` if there is none.
+    fn forget_burden(&self) -> bool {
+        let mut agents = self.agents.write();
+        let burden = self.order.lock().first_burden();
+        let Some((since, id)) = burden else { return false };
+        self.forget(&mut agents, since, &id);
+        drop(agents);
+        self.tell();
+        true
     }
 
     /// Refuses more exceptions of one agent than are kept.
@@ -256,7 +301,7 @@ impl Fleet {
         };
         let mut entry = agent.entry.lock();
         let mut order = self.order.lock();
-        let is_lost = order.lose(id, since);
+        let is_lost = order.lose(id, since, entry.kept() != Kept::default());
         if is_lost {
             entry.version = order.bump(&agent, entry.version);
         }
@@ -267,15 +312,23 @@ impl Fleet {
     fn forget_one(&self, agents: &mut Agents) -> bool {
         let least = self.order.lock().dispensable();
         let Some((since, id)) = least else { return false };
-        let agent = agents.remove(&id);
+        self.forget(agents, since, &id);
+        true
+    }
+
+    /// Forgets an agent that has been away since.
+    fn forget(&self, agents: &mut Agents, since: Instant, id: &AgentId) {
+        let agent = agents.remove(id);
         let mut entry = agent.as_ref().map(|agent| agent.entry.lock());
+        if let Some(entry) = &entry {
+            self.count_reported(entry.kept(), Kept::default());
+        }
         let mut order = self.order.lock();
-        order.settle(&id, since);
+        order.settle(id, since);
         if let Some(entry) = &mut entry {
-            order.remove(&id, entry.version);
+            order.remove(id, entry.version);
             entry.presence = Presence::Forgotten;
         }
-        true
     }
 
     fn tell(&self) {

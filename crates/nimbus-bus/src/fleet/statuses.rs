@@ -8,7 +8,7 @@ use prost::Message as _;
 use prost_types::Any;
 use tonic::Status;
 
-use crate::fleet::exception::required_key;
+use crate::fleet::exception::{key_bytes, required_key};
 
 /// What an agent says about one object at length. Nothing in it: it no longer says anything.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,13 +20,19 @@ pub(crate) struct ObjectStatus {
 
 /// The statuses of one agent, each with the version of the fleet at which it changed.
 #[derive(Debug, Default)]
-pub(crate) struct Statuses(BTreeMap<ObjectKey, (u64, Generation, Option<Any>)>);
+pub(crate) struct Statuses {
+    kept: BTreeMap<ObjectKey, (u64, Generation, Option<Any>)>,
+    /// What they take, nearly.
+    bytes: usize,
+}
 
 /// How much of them is kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusLimits {
     pub(crate) count: usize,
     pub(crate) bytes: usize,
+    /// Bytes of all of them together.
+    pub(crate) room: usize,
 }
 
 // === impl ObjectStatus ===
@@ -46,15 +52,21 @@ impl Statuses {
     pub(crate) fn take(&mut self, new: Vec<ObjectStatus>, full: bool, version: u64, limits: StatusLimits) -> u32 {
         if full {
             let named: BTreeSet<ObjectKey> = new.iter().map(|status| status.key.clone()).collect();
-            let over = self.0.iter_mut().filter(|(key, (.., status))| status.is_some() && !named.contains(key));
-            over.for_each(|(_, kept)| *kept = (version, Generation(0), None));
+            let over = self
+                .kept
+                .iter_mut()
+                .filter(|(key, (.., status))| status.is_some() && !named.contains(key));
+            for (_, kept) in over {
+                self.bytes -= content(kept.2.as_ref());
+                *kept = (version, Generation(0), None);
+            }
         }
         new.into_iter().map(|status| u32::from(!self.put(status, version, limits))).sum()
     }
 
     /// Statuses of these kinds that changed after `version`. Those that are over are told to who may know them.
     pub(crate) fn after(&self, version: u64, covers: impl Fn(&Kind) -> bool) -> Vec<v1::ObjectStatus> {
-        let changed = (self.0.iter())
+        let changed = (self.kept.iter())
             .filter(|(key, (at, _, status))| *at > version && (version > 0 || status.is_some()) && covers(key.kind()));
         let to_wire = |(key, (_, generation, status)): (&ObjectKey, &(u64, Generation, Option<Any>))| {
             v1::ObjectStatus { key: Some(key.to_wire()), generation: generation.0, status: status.clone() }
@@ -67,22 +79,45 @@ impl Statuses {
         if status.as_ref().is_some_and(|status| status.encoded_len() > limits.bytes) {
             return false;
         }
-        if let Some(kept) = self.0.get_mut(&key) {
+        if let Some(kept) = self.kept.get_mut(&key) {
             if (kept.1, &kept.2) != (generation, &status) {
+                let others = self.bytes - content(kept.2.as_ref());
+                // What was there is out of date, and goes even if there is no room for what replaces it.
+                let fits = status.is_none() || others + content(status.as_ref()) <= limits.room;
+                let status = status.filter(|_| fits);
+                self.bytes = others + content(status.as_ref());
                 *kept = (version, generation, status);
+                return fits;
             }
             return true;
         }
         if status.is_none() {
             return true;
         }
-        if self.0.len() >= limits.count {
+        let needed = frame(&key) + content(status.as_ref());
+        while self.kept.len() >= limits.count || self.bytes + needed > limits.room {
             // One that is over makes room, although somebody may not have heard yet that it is.
-            let over = self.0.iter().find(|(_, (.., status))| status.is_none()).map(|(key, _)| key.clone());
+            let over = self.kept.iter().find(|(_, (.., status))| status.is_none()).map(|(key, _)| key.clone());
             let Some(over) = over else { return false };
-            self.0.remove(&over);
+            self.kept.remove(&over);
+            self.bytes -= frame(&over);
         }
-        self.0.insert(key, (version, generation, status));
+        self.bytes += needed;
+        self.kept.insert(key, (version, generation, status));
         true
     }
+
+    /// What they take in memory, nearly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// What one status takes without its content.
+fn frame(key: &ObjectKey) -> usize {
+    key_bytes(key) + size_of::<(u64, Generation, Option<Any>)>()
+}
+
+fn content(status: Option<&Any>) -> usize {
+    status.map_or(0, |status| status.type_url.len() + status.value.len())
 }

@@ -138,6 +138,82 @@ fn exceptions_beyond_the_limit_are_refused_and_nothing_changes() {
     assert_eq!(kept(&land), 2);
 }
 
+/// An exception that takes some six kilobytes.
+fn large(name: &str) -> v1::Exception {
+    let waits_for = (0..16).map(|n| key(&format!("{n}-{}", "w".repeat(200))).to_wire()).collect();
+    v1::Exception { message: "m".repeat(1_000), waits_for, ..exception(name, 1, Phase::Pending) }
+}
+
+#[test]
+fn bytes_of_exceptions_of_one_agent_are_limited_and_it_can_always_say_less() {
+    let mut land = Land::with(Limits { report_bytes: 15_000, ..Limits::default() });
+    land.connect("a", scope("a", "z", &[]), None);
+    let say = |land: &mut Land, names: &[&str], full| {
+        let exceptions = names.iter().map(|name| large(name)).collect();
+        land.say("a", Said { exceptions, full, ..Said::default() }).map(drop)
+    };
+    say(&mut land, &["x", "y"], true).unwrap();
+    let refused = say(&mut land, &["z"], false).unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("bytes of exceptions of one agent are limited to 15000"), "{refused:?}");
+    let before = land.fleet.reported_bytes();
+    assert!((10_000..=15_000).contains(&before), "{before}");
+    // The same again, one of them, and none.
+    say(&mut land, &["x", "y"], false).unwrap();
+    assert_eq!(land.fleet.reported_bytes(), before);
+    say(&mut land, &["y"], true).unwrap();
+    assert_eq!(land.fleet.reported_bytes(), before / 2);
+    land.say("a", Said { cleared: vec![key("y")], ..Said::default() }).unwrap();
+    assert_eq!(land.fleet.reported_bytes(), 0);
+}
+
+#[test]
+fn bytes_of_exceptions_of_all_agents_are_limited_and_those_who_are_lost_make_room() {
+    let mut land = Land::with(Limits { reports_bytes: 15_000, ..Limits::default() });
+    let exceptions = || vec![large("x")];
+    for id in ["quiet", "a", "b", "c"] {
+        land.connect(id, scope(id, "z", &[]), None);
+    }
+    for id in ["a", "b"] {
+        land.say(id, Said { exceptions: exceptions(), ..Said::default() }).unwrap();
+    }
+    let refused = land.say("c", Said { exceptions: exceptions(), ..Said::default() }).unwrap_err();
+    assert!(refused.message().contains("bytes of exceptions of all agents are limited to 15000"), "{refused:?}");
+    land.say("c", Said::default()).unwrap();
+    // Who is lost and has said nothing makes no room, and is not forgotten in vain.
+    for id in ["quiet", "a"] {
+        land.cut(id);
+    }
+    land.pass(LOST_AFTER);
+    assert_eq!(state(&land, "a"), Some(AgentState::Lost));
+    land.say("c", Said { exceptions: exceptions(), ..Said::default() }).unwrap();
+    assert_eq!(["quiet", "a", "b", "c"].map(|id| state(&land, id).is_some()), [true, false, true, true]);
+    for id in ["b", "c"] {
+        land.say(id, Said { leaving: true, ..Said::default() }).unwrap();
+        land.cut(id);
+    }
+    assert_eq!(land.fleet.reported_bytes(), 0, "who is forgotten takes no room");
+}
+
+#[test]
+fn statuses_beyond_the_bytes_of_one_agent_are_refused_and_exceptions_are_not() {
+    let mut land = Land::with(Limits { report_bytes: 20_000, ..Limits::default() });
+    land.connect("a", scope("a", "z", &[]), None);
+    let status = |name: &str, bytes| v1::ObjectStatus {
+        key: Some(key(name).to_wire()),
+        generation: 1,
+        status: Some(prost_types::Any { type_url: "t/t.v1.S".into(), value: vec![1; bytes] }),
+    };
+    let mut say = |statuses: Vec<v1::ObjectStatus>, exceptions| {
+        let (answer, _) = land.say("a", Said { statuses, exceptions, ..Said::default() }).unwrap();
+        answer.statuses_refused
+    };
+    assert_eq!(say(vec![status("a", 9_000), status("b", 9_000), status("c", 9_000)], vec![large("x"), large("y")]), 1);
+    // One that is replaced by what there is no room for is out of date, and goes.
+    assert_eq!(say(vec![status("a", 12_000)], Vec::new()), 1);
+    assert_eq!(say(vec![status("c", 9_000)], Vec::new()), 0);
+}
+
 #[test]
 fn an_exception_that_makes_no_sense_is_refused_by_its_path() {
     fn check(exception: v1::Exception, path: &str) {
@@ -198,7 +274,7 @@ fn statuses_beyond_the_limit_are_refused_and_the_rest_is_taken() {
         generation: nimbus_core::Generation(1),
         status: Some(prost_types::Any { type_url: "t/t.v1.S".into(), value: vec![1; bytes] }),
     };
-    let limits = StatusLimits { count: 2, bytes: 64 };
+    let limits = StatusLimits { count: 2, bytes: 64, room: usize::MAX };
     let names = |statuses: &Statuses, after| -> Vec<(String, bool)> {
         let listed = statuses.after(after, |_| true).into_iter();
         listed.map(|status| (status.key.unwrap().name, status.status.is_some())).collect()

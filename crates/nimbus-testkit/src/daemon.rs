@@ -1,4 +1,4 @@
-//! The bus under test, in a process of its own, on a file that outlives it.
+//! The bus under test, in a process of its own.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-/// The command that runs a bus, and where that keeps its objects.
+/// The command that runs a bus, and where its files are.
 #[derive(Debug)]
 pub(crate) struct Program {
     nimbus: PathBuf,
@@ -68,12 +68,17 @@ impl Program {
         Ok(Self { nimbus, directory: directory.to_owned() })
     }
 
-    /// Begins to start a bus on any free port.
+    /// Begins to start a bus on any free port, on a file that outlives it.
     pub(crate) fn spawn(&self) -> anyhow::Result<Daemon> {
         let store = format!("redb:{}", self.directory.join("nimbus.redb").display());
+        self.spawn_with(&["--store", &store, "--bookmark-interval", BOOKMARK_SECONDS])
+    }
+
+    /// The same, with these flags.
+    pub(crate) fn spawn_with(&self, flags: &[&str]) -> anyhow::Result<Daemon> {
         let mut process = Command::new(&self.nimbus)
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "none", "--store", &store])
-            .args(["--bookmark-interval", BOOKMARK_SECONDS])
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "none"])
+            .args(flags)
             .env("NIMBUS_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -113,6 +118,16 @@ impl Daemon {
         }
         let address = line.trim().strip_prefix("listening on ");
         Ok(address.with_context(|| format!("it said {line:?} and not where it listens"))?.parse()?)
+    }
+
+    /// The process, if it has not ended.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> anyhow::Result<bool> {
+        Ok(self.process.try_wait()?.is_none())
     }
 
     /// Ends it without a chance to do or say anything.
