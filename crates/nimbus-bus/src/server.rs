@@ -14,6 +14,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::{
     Code, Status,
     body::Body,
+    service::Routes,
     transport::{Server, server::Connected},
 };
 use tonic_health::{
@@ -120,6 +121,25 @@ impl Bus {
         self.inner.observe(Instant::now());
     }
 
+    /// All calls, without a transport and without what happens in the background: no promise is made of it.
+    #[doc(hidden)]
+    pub fn routes(&self) -> Routes {
+        let (inner, limits) = (&self.inner, &self.inner.config.limits);
+        let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
+        let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        let fleet = FleetServer::new(FleetService(inner.clone()))
+            .max_decoding_message_size(limits.message_bytes)
+            .max_encoding_message_size(usize::MAX);
+        let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        Routes::new(BusService::new(inner.clone()))
+            .add_service(publisher)
+            .add_service(fleet)
+            .add_service(leases)
+            .add_service(self.health.clone())
+            .add_service(reflection)
+            .add_service(reflection_alpha)
+    }
+
     /// Serves these connections until `shutdown`, then sends everybody away and waits for them to go, but not longer
     /// than the configuration says.
     ///
@@ -138,12 +158,6 @@ impl Bus {
         }
         inner.readiness.refresh(&inner).await;
         let (config, limits) = (&inner.config, &inner.config.limits);
-        let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
-        let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
-        let fleet = FleetServer::new(FleetService(inner.clone()))
-            .max_decoding_message_size(limits.message_bytes)
-            .max_encoding_message_size(usize::MAX);
-        let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         let counted = inner.clone();
         let server = Server::builder()
             .layer(MapResponseLayer::new(move |response| counted_error(&counted.metrics, response)))
@@ -152,13 +166,7 @@ impl Bus {
             .http2_max_header_list_size(MAX_HEADERS)
             .http2_max_pending_accept_reset_streams(Some(MAX_RESET_STREAMS))
             .max_concurrent_streams(limits.streams)
-            .add_service(BusService::new(inner.clone()))
-            .add_service(publisher)
-            .add_service(fleet)
-            .add_service(leases)
-            .add_service(self.health)
-            .add_service(reflection)
-            .add_service(reflection_alpha);
+            .add_routes(self.routes());
 
         let timeout = config.handshake_timeout;
         let metrics = inner.metrics.clone();
