@@ -135,7 +135,7 @@ fn any_row_of_a_bus_is_refused_or_read_and_written_again() {
 
 #[test]
 fn every_target_has_a_test_a_program_and_a_corpus() {
-    let source = include_str!("smoke.rs");
+    let source = include_str!("main.rs");
     let targets: BTreeSet<_> = TARGETS.iter().map(|target| target.name).collect();
     for target in &targets {
         assert!(source.contains(&format!("smoke(\"{target}\")")), "{target} has no test");
