@@ -21,7 +21,7 @@ const LAYERS: [&[&str]; 10] = [
     &["nimbus"],
     &["nimbus-testkit", "nimbus-sim"],
     &["nimbus-cli"],
-    &["nimbus-bench", "nimbus-bench-kube"],
+    &["nimbus-bench", "nimbus-bench-kube", "nimbus-fuzz"],
 ];
 
 /// Programs in `agents/` are users of the facade, so they stand beside the command.

@@ -24,8 +24,11 @@ fn is_declared(file: &Path) -> bool {
 /// Roots are named by cargo, by a build script, or by convention.
 fn is_root(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let in_examples = file.parent().is_some_and(|folder| folder.ends_with("examples"));
-    matches!(name, "lib.rs" | "main.rs") || in_examples
+    let programs = ["examples", "fuzz_targets"];
+    let is_program = file
+        .parent()
+        .is_some_and(|folder| programs.iter().any(|programs| folder.ends_with(programs)));
+    matches!(name, "lib.rs" | "main.rs") || is_program
 }
 
 /// What had moved to a crate of its own was still where it came from, and nobody noticed, because nothing compiled it.

@@ -37,6 +37,8 @@ mod agent;
 mod board;
 mod cache;
 mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 mod handler;
 mod journal;

@@ -14,6 +14,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::{
     Code, Status,
     body::Body,
+    service::Routes,
     transport::{Server, server::Connected},
 };
 use tonic_health::{
@@ -121,6 +122,25 @@ impl Bus {
         self.inner.observe(Instant::now());
     }
 
+    /// All calls, without a transport and without what happens in the background: no promise is made of it.
+    #[doc(hidden)]
+    pub fn routes(&self) -> Routes {
+        let (inner, limits) = (&self.inner, &self.inner.config.limits);
+        let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
+        let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        let fleet = FleetServer::new(FleetService(inner.clone()))
+            .max_decoding_message_size(limits.message_bytes)
+            .max_encoding_message_size(usize::MAX);
+        let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
+        Routes::new(BusService::new(inner.clone()))
+            .add_service(publisher)
+            .add_service(fleet)
+            .add_service(leases)
+            .add_service(self.health.clone())
+            .add_service(reflection)
+            .add_service(reflection_alpha)
+    }
+
     /// Serves these connections until `shutdown`, then sends everybody away and waits for them to go, but not longer
     /// than the configuration says.
     ///
@@ -139,12 +159,6 @@ impl Bus {
         }
         inner.readiness.refresh(&inner).await;
         let (config, limits) = (&inner.config, &inner.config.limits);
-        let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
-        let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
-        let fleet = FleetServer::new(FleetService(inner.clone()))
-            .max_decoding_message_size(limits.message_bytes)
-            .max_encoding_message_size(usize::MAX);
-        let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         let (counted, incoming_requests) = (inner.clone(), inner.incoming.clone());
         let server = Server::builder()
             .layer(MapResponseLayer::new(move |response| {
@@ -156,13 +170,7 @@ impl Bus {
             .http2_max_header_list_size(MAX_HEADERS)
             .http2_max_pending_accept_reset_streams(Some(MAX_RESET_STREAMS))
             .max_concurrent_streams(limits.streams)
-            .add_service(BusService::new(inner.clone()))
-            .add_service(publisher)
-            .add_service(fleet)
-            .add_service(leases)
-            .add_service(self.health)
-            .add_service(reflection)
-            .add_service(reflection_alpha);
+            .add_routes(self.routes());
 
         let timeout = config.handshake_timeout;
         let connections = Connections::new(limits.connections, inner.metrics.clone());

@@ -105,7 +105,8 @@ fn read_file(path: &Path, problems: &mut Problems, items: &mut Vec<Item>) {
     }
 }
 
-fn read_from(file: &Rc<str>, source: impl Read, problems: &mut Problems, items: &mut Vec<Item>) {
+/// Reads everything from a source that goes by this name.
+pub(crate) fn read_from(file: &Rc<str>, source: impl Read, problems: &mut Problems, items: &mut Vec<Item>) {
     let mut bytes = Vec::new();
     if let Err(error) = source.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes) {
         return problems.file(file, plain(&error));

@@ -21,7 +21,12 @@ impl Kinds {
     /// Asks the bus.
     pub(crate) async fn fetch(client: &Client) -> Result<Self, Failure> {
         let answer = client.call(client.bus().list_kinds(v1::ListKindsRequest {})).await?;
-        Ok(Self(answer.kinds))
+        Ok(Self::new(answer.kinds))
+    }
+
+    /// Exactly these.
+    pub(crate) fn new(infos: Vec<v1::KindInfo>) -> Self {
+        Self(infos)
     }
 
     /// What is known of each.

@@ -41,6 +41,12 @@ impl Problems {
         self.0.is_empty()
     }
 
+    /// All of them: where, if it is about a place in its file, and what.
+    pub(crate) fn into_all(self) -> impl Iterator<Item = (Option<(usize, usize)>, String)> {
+        let place = |at: Position| (at.line, at.column);
+        self.0.into_iter().map(move |problem| (problem.at.map(place), problem.message))
+    }
+
     /// The same, where there is only one file.
     pub(crate) fn into_complaints(self) -> impl Iterator<Item = Complaint> {
         self.0

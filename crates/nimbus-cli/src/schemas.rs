@@ -44,6 +44,16 @@ impl Schemas {
         Self { pool, asked: BTreeSet::new() }
     }
 
+    /// The messages of nimbus, and those of an encoded `FileDescriptorSet`.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub(crate) fn with(descriptor_set: &[u8]) -> Self {
+        let mut schemas = Self::new();
+        schemas.pool.decode_file_descriptor_set(descriptor_set).expect("a descriptor set");
+        schemas
+    }
+
     /// The descriptor of a message, if it was loaded.
     pub(crate) fn message(&self, name: &str) -> Option<MessageDescriptor> {
         self.pool.get_message_by_name(name)

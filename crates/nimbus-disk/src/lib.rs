@@ -2,10 +2,12 @@
 
 mod beside;
 mod disk;
+mod image;
 mod overlay;
 #[cfg(test)]
 mod tests;
 
 pub use beside::beside;
 pub use disk::{Disk, RealDisk};
+pub use image::Image;
 pub use overlay::Overlay;

@@ -19,8 +19,8 @@ mod load;
 mod lock;
 mod meta;
 mod open;
-mod row;
-mod table;
+pub(crate) mod row;
+pub(crate) mod table;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +29,8 @@ pub(crate) use committer::Committer;
 #[cfg(feature = "sim")]
 pub use committer::DrivenDisk;
 pub use error::{Lost, OpenError};
+pub(crate) use load::Loaded;
+pub(crate) use meta::Meta;
 pub(crate) use open::open;
 #[cfg(feature = "sim")]
 pub(crate) use open::open_driven;

@@ -17,6 +17,8 @@ mod feed;
 mod filter;
 mod filter_lease;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod interest;
 mod lane;

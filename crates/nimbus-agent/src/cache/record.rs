@@ -104,6 +104,16 @@ pub(crate) fn encode_row(key: &ObjectKey, versions: &Versions) -> (Vec<u8>, Dige
     (seal(checksum, &body), checksum)
 }
 
+/// A row with this body.
+pub(crate) fn seal_row(key: &ObjectKey, body: &[u8]) -> Vec<u8> {
+    seal(row_checksum(key, body), body)
+}
+
+/// A header with this body.
+pub(crate) fn seal_header(body: &[u8]) -> Vec<u8> {
+    seal(header_checksum(body), body)
+}
+
 /// The versions of an object from its row, and the row's checksum.
 pub(crate) fn decode_row(key: &ObjectKey, bytes: &[u8]) -> Result<(Versions, Digest), Flaw> {
     let damaged = |what: &str| Flaw::Content(format!("{key}: {what}"));
@@ -147,7 +157,8 @@ fn seal(checksum: Digest, body: &[u8]) -> Vec<u8> {
     [checksum.as_bytes(), body].concat()
 }
 
-fn unseal(bytes: &[u8]) -> Option<(Digest, &[u8])> {
+/// The checksum and the body of a row, or of the header.
+pub(crate) fn unseal(bytes: &[u8]) -> Option<(Digest, &[u8])> {
     let (checksum, body) = bytes.split_at_checked(CHECKSUM)?;
     Some((Digest::from_slice(checksum)?, body))
 }
@@ -188,8 +199,7 @@ impl Header {
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let body = self.encode_to_vec();
-        seal(header_checksum(&body), &body)
+        seal_header(&self.encode_to_vec())
     }
 
     /// Reads a header, which must be of this format and of this agent.

@@ -1,6 +1,9 @@
 //! Everything that is known at one time.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 
@@ -11,7 +14,8 @@ use crate::schemas::{
     imports,
 };
 
-/// Everything that is known at one time. Immutable.
+/// Everything that is known at one time. Immutable, and cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Snapshot {
     /// Rises with every snapshot.
     pub(crate) version: u64,
@@ -26,8 +30,12 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// What every bus knows.
     pub(super) fn built_in() -> Self {
-        let files = built_in::files().expect("the built-in files are well-formed, a test reads them");
-        Self::link(0, files).expect("the built-in files fit together, a test links them")
+        // It never changes, and linking it takes some milliseconds: one is enough for all buses of a process.
+        static BUILT_IN: LazyLock<Snapshot> = LazyLock::new(|| {
+            let files = built_in::files().expect("the built-in files are well-formed, a test reads them");
+            Snapshot::link(0, files).expect("the built-in files fit together, a test links them")
+        });
+        BUILT_IN.clone()
     }
 
     /// Links `files`; no kinds yet.

@@ -1,9 +1,11 @@
 //! From what people write to messages: the JSON form of protobuf, with a place for everything that is wrong.
 
 mod single;
+#[cfg(test)]
+mod tests;
 mod well_known;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nimbus_core::nearest;
 use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, Value};
@@ -79,6 +81,7 @@ impl<'a> Reader<'a> {
     fn members(&mut self, node: &Node, entries: &[&Entry], descriptor: &MessageDescriptor) -> DynamicMessage {
         let mut message = DynamicMessage::new(descriptor.clone());
         let mut given: BTreeMap<u32, &str> = BTreeMap::new();
+        let mut nothing: BTreeSet<u32> = BTreeSet::new();
         let mut chosen: HashMap<String, &str> = HashMap::new();
         for entry in entries {
             let Some(field) = self.field(entry, descriptor) else { continue };
@@ -88,6 +91,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if matches!(entry.value.content, Content::Null) && !takes_null(&field.kind()) {
+                nothing.insert(field.number());
                 continue;
             }
             if let Some(before) = field.oneof().and_then(|oneof| chosen.insert(oneof, &entry.name)) {
@@ -104,7 +108,8 @@ impl<'a> Reader<'a> {
         }
         let missing = descriptor
             .fields()
-            .filter(|field| field.is_required() && !given.contains_key(&field.number()));
+            .filter(prost_reflect::FieldDescriptor::is_required)
+            .filter(|field| !given.contains_key(&field.number()) || nothing.contains(&field.number()));
         for field in missing {
             self.complain(node, format!("{} needs `{}`", descriptor.full_name(), field.json_name()));
         }

@@ -55,9 +55,7 @@ pub(crate) fn demo() -> Schemas {
     resolver.add(GoogleFileResolver::new());
     let mut compiler = Compiler::with_file_resolver(resolver);
     compiler.include_imports(true).open_file("demo.proto").unwrap();
-    let mut schemas = Schemas::new();
-    schemas.pool.decode_file_descriptor_set(&*compiler.encode_file_descriptor_set()).unwrap();
-    schemas
+    Schemas::with(&compiler.encode_file_descriptor_set())
 }
 
 /// A message of [`DEMO`] from JSON, packed.
