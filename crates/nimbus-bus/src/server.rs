@@ -80,6 +80,8 @@ impl Bus {
     pub fn open_driven(path: &Path, config: Config, metrics: Metrics) -> Result<(Self, DrivenDisk), OpenError> {
         let mut disk = None;
         let open = |config| {
+            // So little that simulations see it full.
+            let config = nimbus_store::Config { log_bytes: 4 << 10, ..config };
             let (collection, opened) = Collection::open_driven(path, config)?;
             disk = Some(opened);
             Ok(collection)

@@ -46,6 +46,9 @@ pub struct Config {
     /// Large groups that are being sent may hold on to this much in all; beyond it, readers that have stalled in the
     /// oldest ones begin again.
     pub group_bytes: usize,
+    /// What was acknowledged may lie in the log for as long as it has no more bytes than this; then the file takes all of it
+    /// at once, and everybody waits for that. A start reads all of the log.
+    pub log_bytes: usize,
     /// Watches how the disk does, where there is one.
     pub watch: Arc<dyn DiskWatch>,
     /// Tokens of leases are above this. A history without a memory of those before it gives another number each time, so
@@ -62,6 +65,9 @@ pub struct Config {
 /// waits until everything is on disk.
 #[derive(Clone)]
 pub struct Collection(Arc<Inner>);
+
+/// Some twenty thousand writes of usual size. What they change is written in a fraction of a second, and read in another.
+const LOG_BYTES: usize = 16 << 20;
 
 struct Inner {
     core: Arc<Core>,
@@ -82,6 +88,7 @@ impl Config {
             assume_complete: false,
             frame_bytes: 256 << 10,
             group_bytes: 512 << 20,
+            log_bytes: LOG_BYTES,
             watch: Arc::new(NoDiskWatch),
             last_token: 0,
         }

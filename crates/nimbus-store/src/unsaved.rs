@@ -35,6 +35,20 @@ pub(crate) type Graves = Vec<(Address, Arc<Grave>)>;
 // === impl Changes ===
 
 impl Changes {
+    /// Adds what has changed after this.
+    pub(crate) fn append(&mut self, later: &Self) {
+        let Self { objects, buried, forgotten, kinds, fences, synced, extras, trimmed, bytes } = later;
+        self.objects.extend_from_slice(objects);
+        self.buried.extend_from_slice(buried);
+        self.forgotten.extend_from_slice(forgotten);
+        self.kinds.extend_from_slice(kinds);
+        self.fences.extend_from_slice(fences);
+        self.synced.extend_from_slice(synced);
+        self.extras.extend_from_slice(extras);
+        self.trimmed |= trimmed;
+        self.bytes += bytes;
+    }
+
     /// Whether there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { objects, buried, forgotten, kinds, fences, synced, extras, trimmed, bytes: _ } = self;

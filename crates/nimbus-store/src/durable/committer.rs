@@ -31,6 +31,9 @@ fn run(core: &Core, path: &Path, file: &mut StoreFile, lock: &Lock, watch: &dyn 
         let Some(queue) = &mut writer.queue else { return };
         let Some((state, changes, writes)) = queue.begin() else {
             if queue.closed {
+                drop(writer);
+                // All that was acknowledged is on disk already, in the log at least.
+                let _ = Flaw::catch(|| file.close(&core.visible()));
                 return;
             }
             core.work.wait(&mut writer);

@@ -1,22 +1,24 @@
-//! The file, through redb.
+//! The file, through redb, and the log in front of it.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io,
     path::Path,
 };
 
 use nimbus_disk::{Disk, beside};
-use redb::{Builder, Database, ReadableDatabase, StorageBackend, WriteTransaction, backends::FileBackend};
+use redb::{Builder, Database, ReadableDatabase, StorageBackend, backends::FileBackend};
 
 use crate::{
     durable::{
+        changed::changed_rows,
+        edit::{Edit, edit},
         flaw::Flaw,
-        ledger::{Ledger, Total},
-        meta::Meta,
-        row::{encode_key, encode_kind, encode_object, encode_slot, encode_tombstone},
-        table::{META, META_KEY, Table, claimed, seal},
+        ledger::Ledger,
+        load::Loaded,
+        log::{self, Group, Log},
+        meta::{FORMAT, Meta},
+        table::{META, META_KEY},
     },
     state::State,
     unsaved::Changes,
@@ -27,15 +29,11 @@ use crate::{
 pub(crate) struct StoreFile {
     database: Database,
     ledger: Ledger,
-    /// The number of the last commit.
+    /// The number of the last commit, be it in the file or in the log.
     commit: u64,
-}
-
-/// One table in a transaction.
-struct Rows<'t> {
-    table: Table,
-    rows: redb::Table<'t, &'static [u8], &'static [u8]>,
-    total: &'t mut Total,
+    log: Log,
+    /// What is in the log, and not in the file yet.
+    logged: Changes,
 }
 
 /// What is written goes through it, and everything is read only once: inner pages and what changes often must fit.
@@ -67,7 +65,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 
 impl StoreFile {
     /// Makes a file for a collection that is empty. It has its name when it is complete.
-    pub(crate) fn create(disk: &impl Disk, path: &Path, state: &State) -> Result<Self, Flaw> {
+    pub(crate) fn create(disk: &impl Disk, path: &Path, state: &State, log_bytes: usize) -> Result<Self, Flaw> {
         let beside = beside(path, ".new");
         let create = || {
             let mut options = OpenOptions::new();
@@ -75,12 +73,15 @@ impl StoreFile {
             // Specs may hold secrets.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let backend = disk.backend(FileBackend::new(options.open(&beside)?)?);
-            let mut file = Self { database: open_database(backend)?, ledger: Ledger::default(), commit: 0 };
-            file.write(state, &Changes::default())?;
+            let database = open_database(disk.backend(FileBackend::new(options.open(&beside)?)?))?;
+            let commit = 1;
+            let (ledger, _) =
+                edit(&database, Ledger::default(), |_| Ok(()), |ledger| Meta::new(state, ledger, commit))?;
+            log::set_aside(path)?;
             fs::rename(&beside, path)?;
+            let log = Log::open(disk, path, log_bytes)?;
             sync_directory_of(path)?;
-            Ok(file)
+            Ok(Self { database, ledger, commit, log, logged: Changes::default() })
         };
         Flaw::catch(create).inspect_err(|_| {
             // It is in the way of nothing but other files; the next attempt begins it again.
@@ -88,129 +89,68 @@ impl StoreFile {
         })
     }
 
-    /// Opens a file that was read before, and must still be the same.
-    pub(crate) fn open(disk: &impl Disk, path: &Path, read: &Meta, ledger: Ledger) -> Result<Self, Flaw> {
+    /// Opens a file that was read before, and must still be the same. It takes over what is in the log.
+    pub(crate) fn open(disk: &impl Disk, path: &Path, loaded: &Loaded, log_bytes: usize) -> Result<Self, Flaw> {
         Flaw::catch(|| {
             let file = OpenOptions::new().read(true).write(true).open(path)?;
             let database = open_database(disk.backend(FileBackend::new(file)?))?;
             let table = database.begin_read()?.open_table(META)?;
-            let same = table.get(META_KEY)?.is_some_and(|row| row.value() == read.to_row());
-            // Somebody who does not heed the lock.
-            if same { Ok(Self { database, ledger, commit: read.commit }) } else { Err(Flaw::Busy) }
+            if table.get(META_KEY)?.is_none_or(|row| row.value() != loaded.found.to_row()) {
+                // Somebody who does not heed the lock.
+                return Err(Flaw::Busy);
+            }
+            drop(table);
+            // Versions that know of no log must not take the file for all that there is.
+            let (ledger, meta) = if loaded.logged.groups.is_empty() && loaded.found.format == FORMAT {
+                (loaded.ledger, loaded.meta.clone())
+            } else {
+                loaded.redo(&database)?
+            };
+            let log = Log::open(disk, path, log_bytes)?;
+            sync_directory_of(path)?;
+            Ok(Self { database, ledger, commit: meta.commit, log, logged: Changes::default() })
         })
     }
 
-    /// Writes what has changed, all or nothing. When it returns, it is on disk.
+    /// Writes what has changed, all or nothing. When it returns, it is on disk: in the log, or, where that has no room
+    /// for it, in the file, with all that was in the log.
     ///
     /// After an error nobody knows, so that nothing more may be written.
     pub(crate) fn write(&mut self, state: &State, changes: &Changes) -> Result<(), Flaw> {
-        // Durable when it returns: redb's default, which nothing here lowers.
-        let transaction = self.database.begin_write()?;
-        let mut ledger = self.ledger;
-        write_objects(&transaction, &mut ledger, state, changes)?;
-        write_tombstones(&transaction, &mut ledger, changes)?;
-        write_publishers(&transaction, &mut ledger, state, changes)?;
-        if !changes.extras.is_empty() {
-            let mut rows = Rows::open(&transaction, Table::Extras, &mut ledger)?;
-            for name in changes.extras.iter().collect::<BTreeSet<_>>() {
-                rows.set(name.as_bytes(), state.extras.get(name).map(|value| &**value))?;
+        self.commit += 1;
+        if self.log.has_room(changes.bytes) {
+            let group = prost::Message::encode_to_vec(&Group::new(state, changes)?);
+            if self.log.has_room(group.len()) {
+                self.log.append(state.epoch, self.commit, &group)?;
+                self.logged.append(changes);
+                return Ok(());
             }
         }
-        transaction
-            .open_table(META)?
-            .insert(META_KEY, &*Meta::new(state, &ledger, self.commit + 1).to_row())?;
-        transaction.commit()?;
-        (self.ledger, self.commit) = (ledger, self.commit + 1);
+        self.logged.append(changes);
+        self.save(state)
+    }
+
+    /// Leaves all that was written in the file, and nothing in the log.
+    pub(crate) fn close(&mut self, state: &State) -> Result<(), Flaw> {
+        if !self.logged.is_empty() {
+            self.save(state)?;
+        }
+        self.log.clear()
+    }
+
+    /// Writes what is in the log to the file.
+    fn save(&mut self, state: &State) -> Result<(), Flaw> {
+        let (logged, commit) = (&self.logged, self.commit);
+        let rows = |edit: &mut Edit<'_>| changed_rows(state, logged, |table, key, body| edit.set(table, key, body));
+        let meta = |ledger: &Ledger| Meta::new(state, ledger, commit);
+        (self.ledger, _) = edit(&self.database, self.ledger, rows, meta)?;
+        self.logged = Changes::default();
+        self.log.restart();
         Ok(())
     }
 
     /// The number of the last commit.
     pub(crate) fn commit(&self) -> u64 {
         self.commit
-    }
-}
-
-fn write_objects(
-    transaction: &WriteTransaction,
-    ledger: &mut Ledger,
-    state: &State,
-    changes: &Changes,
-) -> Result<(), Flaw> {
-    if changes.objects.is_empty() {
-        return Ok(());
-    }
-    let mut rows = Rows::open(transaction, Table::Objects, ledger)?;
-    // Each name once, in the order of rows.
-    for key in changes.objects.iter().collect::<BTreeSet<_>>() {
-        let entry = state.kinds.get(key.kind()).and_then(|kind| kind.all.entry(key));
-        rows.set(&encode_key(key), entry.map(encode_object).as_deref())?;
-    }
-    Ok(())
-}
-
-fn write_tombstones(transaction: &WriteTransaction, ledger: &mut Ledger, changes: &Changes) -> Result<(), Flaw> {
-    if changes.buried.is_empty() && changes.forgotten.is_empty() {
-        return Ok(());
-    }
-    let forgotten: BTreeSet<_> = changes.forgotten.iter().collect();
-    let mut rows = Rows::open(transaction, Table::Tombstones, ledger)?;
-    for (slot, graves) in changes.buried.iter().filter(|(slot, _)| !forgotten.contains(slot)) {
-        rows.set(&encode_slot(*slot), encode_tombstone(graves).as_deref())?;
-    }
-    for slot in forgotten {
-        rows.set(&encode_slot(*slot), None)?;
-    }
-    Ok(())
-}
-
-fn write_publishers(
-    transaction: &WriteTransaction,
-    ledger: &mut Ledger,
-    state: &State,
-    changes: &Changes,
-) -> Result<(), Flaw> {
-    if !changes.kinds.is_empty() {
-        let mut rows = Rows::open(transaction, Table::Kinds, ledger)?;
-        for kind in changes.kinds.iter().collect::<BTreeSet<_>>() {
-            let publishers = state.kinds.get(kind).map(|kind| encode_kind(&kind.publishers));
-            rows.set(kind.as_str().as_bytes(), publishers.as_deref())?;
-        }
-    }
-    if !changes.fences.is_empty() {
-        let mut rows = Rows::open(transaction, Table::Fences, ledger)?;
-        for (publisher, fence) in &changes.fences {
-            rows.set(publisher.as_str().as_bytes(), Some(&fence.to_be_bytes()))?;
-        }
-    }
-    if !changes.synced.is_empty() {
-        let mut rows = Rows::open(transaction, Table::Synced, ledger)?;
-        for publisher in &changes.synced {
-            rows.set(publisher.as_str().as_bytes(), Some(&[]))?;
-        }
-    }
-    Ok(())
-}
-
-// === impl Rows ===
-
-impl<'t> Rows<'t> {
-    fn open(transaction: &'t WriteTransaction, table: Table, ledger: &'t mut Ledger) -> Result<Self, Flaw> {
-        Ok(Self { table, rows: transaction.open_table(table.definition())?, total: ledger.total_mut(table) })
-    }
-
-    /// Writes a row in place of what was there, or drops it.
-    fn set(&mut self, key: &[u8], body: Option<&[u8]>) -> Result<(), Flaw> {
-        let old = match body {
-            None => self.rows.remove(key)?,
-            Some(body) => {
-                let (row, checksum) = seal(self.table.name(), key, body);
-                self.total.add(checksum);
-                self.rows.insert(key, &*row)?
-            }
-        };
-        if let Some(old) = old {
-            self.total.remove(claimed(old.value()));
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a file that may be damaged.
 
-use std::{str, sync::Arc};
+use std::{path::Path, str, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{Kind, PublisherId};
@@ -9,9 +9,11 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBa
 
 use crate::{
     durable::{
+        edit::edit,
         file::open_database,
         flaw::Flaw,
         ledger::Ledger,
+        log::Logged,
         meta::Meta,
         row::{decode_key, decode_kind, decode_object, decode_slot, decode_tombstone},
         table::{META, META_KEY, Table, display_key, unseal},
@@ -20,8 +22,13 @@ use crate::{
     writer::Writer,
 };
 
-/// What was read from a file.
+/// What was read from a file and its log.
 pub(crate) struct Loaded {
+    /// What the file says of itself.
+    pub(crate) found: Meta,
+    /// What the log has that the file has not.
+    pub(crate) logged: Logged,
+    /// What is true of both together.
     pub(crate) meta: Meta,
     pub(crate) ledger: Ledger,
     pub(crate) state: State,
@@ -82,6 +89,18 @@ fn read_rows(
     Ok(())
 }
 
+/// Makes the changes of a log in a file.
+fn redo(database: &Database, found: &Meta, logged: &Logged) -> Result<(Ledger, Meta), Flaw> {
+    let (head, horizon) = logged.last().unwrap_or((found.head(), found.horizon()));
+    let commit = found.commit + logged.groups.len() as u64;
+    edit(
+        database,
+        found.ledger()?,
+        |edit| logged.groups.iter().try_for_each(|group| group.redo(edit)),
+        |ledger| found.advanced(head, horizon, ledger, commit),
+    )
+}
+
 fn name(bytes: &[u8]) -> Result<&str, String> {
     str::from_utf8(bytes).map_err(|error| error.to_string())
 }
@@ -93,11 +112,12 @@ fn publisher(bytes: &[u8]) -> Result<PublisherId, String> {
 // === impl Loaded ===
 
 impl Loaded {
-    /// Reads a file, which stays as it is.
+    /// Reads a file and the log beside it, which stay as they are.
     ///
     /// All of it is verified, by redb and then here. The result is what the last commit wrote, or the one before if the
     /// last one was never acknowledged.
     pub(crate) fn from_file(
+        path: &Path,
         file: impl StorageBackend,
         assume_complete: bool,
         writer: &mut Writer,
@@ -109,11 +129,27 @@ impl Loaded {
             if !database.check_integrity()? {
                 return Err(Flaw::Content("redb's own records of its pages are wrong".into()));
             }
-            Self::read(&database, assume_complete, writer)
+            let found = read_meta(&database.begin_read()?)?;
+            let logged = Logged::read(path, found.epoch(), found.commit)?;
+            if !logged.groups.is_empty() {
+                redo(&database, &found, &logged)?;
+            }
+            Self::read(&database, found, logged, assume_complete, writer)
         })
     }
 
-    fn read(database: &Database, assume_complete: bool, writer: &mut Writer) -> Result<Self, Flaw> {
+    /// Makes the changes that are in the log in the file, too, and gives it the format that this version writes.
+    pub(crate) fn redo(&self, database: &Database) -> Result<(Ledger, Meta), Flaw> {
+        redo(database, &self.found, &self.logged)
+    }
+
+    fn read(
+        database: &Database,
+        found: Meta,
+        logged: Logged,
+        assume_complete: bool,
+        writer: &mut Writer,
+    ) -> Result<Self, Flaw> {
         let transaction = database.begin_read()?;
         let meta = read_meta(&transaction)?;
         let mut state = State::new(meta.epoch(), assume_complete);
@@ -175,6 +211,6 @@ impl Loaded {
                 return Err(Flaw::Content(what));
             }
         }
-        Ok(Self { meta, ledger, state })
+        Ok(Self { found, logged, meta, ledger, state })
     }
 }

@@ -12,8 +12,9 @@ use crate::{
     state::State,
 };
 
-/// The layout that this program writes, and the newest that it reads.
-pub(crate) const FORMAT: u32 = 1;
+/// The layout that this program writes, and the newest that it reads. Since 2 there may be a log beside the file, of which
+/// those who only know 1 would take no notice; the rows are the same.
+pub(crate) const FORMAT: u32 = 2;
 
 /// What is true of the whole file. Field 1 and the checksum in front stay as they are in every format.
 #[derive(Clone, PartialEq, Message)]
@@ -43,22 +44,31 @@ struct Rows {
     digest: Vec<u8>,
 }
 
+fn totals(ledger: &Ledger) -> Vec<Rows> {
+    let rows = |table: Table| {
+        let total = ledger.total(table);
+        Rows { table: table.name().into(), rows: total.rows, digest: total.digest.as_bytes().to_vec() }
+    };
+    Table::ALL.map(rows).into()
+}
+
 // === impl Meta ===
 
 impl Meta {
     pub(crate) fn new(state: &State, ledger: &Ledger, commit: u64) -> Self {
-        let rows = |table: Table| {
-            let total = ledger.total(table);
-            Rows { table: table.name().into(), rows: total.rows, digest: total.digest.as_bytes().to_vec() }
-        };
         Self {
             format: FORMAT,
             epoch: state.epoch.0,
             head: state.head.0,
             horizon: state.horizon.0,
-            totals: Table::ALL.map(rows).into(),
+            totals: totals(ledger),
             commit,
         }
+    }
+
+    /// The same history, further on.
+    pub(crate) fn advanced(&self, head: Revision, horizon: Revision, ledger: &Ledger, commit: u64) -> Self {
+        Self { format: FORMAT, epoch: self.epoch, head: head.0, horizon: horizon.0, totals: totals(ledger), commit }
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
@@ -103,7 +113,7 @@ impl Meta {
         }
         let damaged = |error: prost::DecodeError| Flaw::Content(format!("meta: {error}"));
         match Format::decode(body).map_err(damaged)?.format {
-            FORMAT => Self::decode(body).map_err(damaged),
+            1..=FORMAT => Self::decode(body).map_err(damaged),
             found if found > FORMAT => Err(Flaw::Newer { found, supported: FORMAT }),
             found => Err(Flaw::Content(format!("meta: there is no format {found}"))),
         }

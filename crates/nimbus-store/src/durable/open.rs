@@ -40,16 +40,17 @@ fn take(disk: &impl Disk, path: &Path, config: Config) -> Result<(Arc<Core>, Sto
         return Err(failed(Flaw::Foreign("it is a directory".into())));
     }
     let lock = Lock::take(path).map_err(failed)?;
-    let mut writer = Writer::new(config.limits, config.fields, config.last_token);
+    let Config { epoch, limits, fields, last_token, assume_complete, log_bytes, .. } = config;
+    let mut writer = Writer::new(limits, fields, last_token);
     let opened = match fs::OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let state = State::new(config.epoch, config.assume_complete);
+            let state = State::new(epoch, assume_complete);
             // Nobody holds on to what was here before.
             lock.note(state.epoch, 0);
-            StoreFile::create(disk, path, &state).map(|file| (file, state))
+            StoreFile::create(disk, path, &state, log_bytes).map(|file| (file, state))
         }
         Err(error) => Err(error.into()),
-        Ok(found) => read(disk, path, found, config.assume_complete, &mut writer, &lock),
+        Ok(found) => read(disk, path, found, assume_complete, log_bytes, &mut writer, &lock),
     };
     let (file, mut state) = opened.map_err(failed)?;
     state.durable = true;
@@ -62,13 +63,14 @@ fn read(
     path: &Path,
     found: fs::File,
     assume_complete: bool,
+    log_bytes: usize,
     writer: &mut Writer,
     lock: &Lock,
 ) -> Result<(StoreFile, State), Flaw> {
     let backend = FileBackend::new(found).map_err(redb::Error::from)?;
-    let Loaded { meta, ledger, state } = Loaded::from_file(backend, assume_complete, writer)?;
-    if let Some(noted) = lock.noted(state.epoch).filter(|noted| *noted > meta.commit) {
-        let (found, lock) = (meta.commit, beside(path, ".lock"));
+    let loaded = Loaded::from_file(path, backend, assume_complete, writer)?;
+    if let Some(noted) = lock.noted(loaded.state.epoch).filter(|noted| *noted > loaded.meta.commit) {
+        let (found, lock) = (loaded.meta.commit, beside(path, ".lock"));
         let what = format!(
             "it ends with commit {found}, but commit {noted} was acknowledged: the pages of the last one are damaged, or \
              it is an old copy (if you want to lose what is missing, remove {})",
@@ -76,5 +78,5 @@ fn read(
         );
         return Err(Flaw::Content(what));
     }
-    Ok((StoreFile::open(disk, path, &meta, ledger)?, state))
+    Ok((StoreFile::open(disk, path, &loaded, log_bytes)?, loaded.state))
 }

@@ -2,7 +2,7 @@
 
 mod crash;
 mod damage;
-mod disk;
+pub(crate) mod disk;
 mod failure;
 mod format;
 mod opening;

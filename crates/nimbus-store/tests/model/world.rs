@@ -603,6 +603,8 @@ fn begin(setup: &Setup, directory: Option<&TempDir>, epoch: u64) -> (Collection,
         assume_complete: setup.assume_complete && epoch == 1,
         frame_bytes: setup.frame_bytes,
         group_bytes: setup.group_bytes,
+        // So little that it is full now and then.
+        log_bytes: 2 << 10,
         ..Config::new(Epoch(epoch))
     };
     let store = match directory {

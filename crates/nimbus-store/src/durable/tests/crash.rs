@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
-    collection::Collection,
+    collection::{Collection, Config},
     durable::{
         error::OpenError,
         tests::{Place, config, contents, delete, disk::TestDisk, open, place, put, spec, txn},
@@ -36,7 +36,9 @@ impl Life {
     /// Writes until the power goes. Says how many writes were acknowledged.
     fn live(&mut self) -> usize {
         let disk = TestDisk::dies_after(self.random.random_range(0..200), self.random.random());
-        let store = match Collection::open_on(&disk, &self.place.path, config()) {
+        // In some lives all is in the log, in others the file is written now and then, or every time.
+        let log_bytes = [0, 600, 3000, 1 << 20][self.random.random_range(0..4)];
+        let store = match Collection::open_on(&disk, &self.place.path, Config { log_bytes, ..config() }) {
             Ok(store) => store,
             Err(OpenError::Io { .. }) => return 0,
             Err(error) => panic!("{error}"),

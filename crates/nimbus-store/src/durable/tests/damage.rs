@@ -28,6 +28,8 @@ enum End {
 /// A file, and what is in it.
 struct Sample {
     bytes: Vec<u8>,
+    /// The log beside it.
+    log: Vec<u8>,
     /// What is noted beside it.
     note: Vec<u8>,
     everything: Everything,
@@ -58,19 +60,28 @@ fn sample(end: End) -> Sample {
     let sync = store.begin_sync(&publisher("q"), 3, [super::kind()].into()).unwrap();
     store.end_sync(&sync).unwrap();
     store.set_extra("name", Some(Bytes::from_static(b"value"))).wait().unwrap();
-    let killed = fs::read(&place.path).unwrap();
+    let files = || (fs::read(&place.path).unwrap(), fs::read(beside(&place.path, ".log")).unwrap());
+    let killed = files();
     drop(store);
-    let bytes = if end == End::Killed { killed } else { fs::read(&place.path).unwrap() };
+    let (bytes, mut log) = if end == End::Killed { killed } else { files() };
+    // Behind the last entry there are zeros, in large numbers.
+    log.truncate(log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 64));
     fs::write(&place.path, &bytes).unwrap();
+    fs::write(beside(&place.path, ".log"), &log).unwrap();
     let note = fs::read(beside(&place.path, ".lock")).unwrap();
     let everything = everything(&place).unwrap();
-    Sample { bytes, note, everything }
+    Sample { bytes, log, note, everything }
 }
 
 impl Sample {
     /// Opens a damaged copy. Says whether it was refused.
     fn check(&self, place: &Place, bytes: &[u8], what: &str) -> bool {
+        self.check_both(place, bytes, &self.log, what)
+    }
+
+    fn check_both(&self, place: &Place, bytes: &[u8], log: &[u8], what: &str) -> bool {
         fs::write(&place.path, bytes).unwrap();
+        fs::write(beside(&place.path, ".log"), log).unwrap();
         fs::write(beside(&place.path, ".lock"), &self.note).unwrap();
         match everything(place) {
             Ok(everything) => {
@@ -79,6 +90,7 @@ impl Sample {
             }
             Err(OpenError::Corrupt { .. } | OpenError::NotACollection { .. }) => {
                 assert_eq!(fs::read(&place.path).unwrap(), bytes, "{what}: it is refused, but was changed");
+                assert_eq!(fs::read(beside(&place.path, ".log")).unwrap(), log, "{what}: its log was changed");
                 true
             }
             Err(error) => panic!("{what}: {error}"),
@@ -143,5 +155,22 @@ fn a_file_that_was_cut_anywhere_is_refused() {
                 assert!(sample.check(&place, &sample.bytes[..len], &format!("length {len}")), "length {len}");
             }
         }
+    });
+}
+
+#[test]
+fn a_log_with_bytes_changed_or_cut_anywhere_is_refused_or_right() {
+    quietly(|| {
+        let (sample, place) = (sample(End::Killed), place());
+        let (mut refused, mut tried) = (0, 0);
+        for at in (0..sample.log.len()).step_by(7) {
+            let mut log = sample.log.clone();
+            log[at] ^= 1 << (at % 8);
+            tried += 2;
+            refused += usize::from(sample.check_both(&place, &sample.bytes, &log, &format!("byte {at}")));
+            let cut = sample.check_both(&place, &sample.bytes, &sample.log[..at], &format!("length {at}"));
+            refused += usize::from(cut);
+        }
+        assert!(refused > tried / 2 && refused < tried, "{refused} of {tried}");
     });
 }

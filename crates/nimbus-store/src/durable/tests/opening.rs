@@ -75,23 +75,45 @@ fn a_file_is_used_by_one_collection_at_a_time() {
     open(&place).unwrap();
 }
 
-#[test]
-fn a_newer_format_is_named() {
-    let place = written();
+/// Changes what a file says of its format, as if another version had written it. Says what it was.
+fn set_format(place: &Place, format: u32) -> u32 {
     let file = fs::OpenOptions::new().read(true).write(true).open(&place.path).unwrap();
     let database = open_database(redb::backends::FileBackend::new(file).unwrap()).unwrap();
     let transaction = database.begin_write().unwrap();
-    {
+    let before = {
         let mut table = transaction.open_table(META).unwrap();
         let row = table.get(META_KEY).unwrap().unwrap().value().to_vec();
-        let mut newer = Meta::from_row(&row).unwrap();
-        newer.format += 1;
-        table.insert(META_KEY, &*newer.to_row()).unwrap();
-    }
+        let mut meta = Meta::from_row(&row).unwrap();
+        let before = std::mem::replace(&mut meta.format, format);
+        table.insert(META_KEY, &*meta.to_row()).unwrap();
+        before
+    };
     transaction.commit().unwrap();
-    drop(database);
+    before
+}
+
+#[test]
+fn a_newer_format_is_named() {
+    let place = written();
+    assert_eq!(set_format(&place, FORMAT + 1), FORMAT);
     let error = refusal(&place);
     assert!(matches!(error, OpenError::Newer { found, supported, .. } if (found, supported) == (FORMAT + 1, FORMAT)));
+}
+
+/// A version that knows of no log would take the file for all that there is.
+#[test]
+fn a_file_from_before_there_were_logs_is_opened_and_has_the_new_format_before_anything_is_in_the_log() {
+    let place = written();
+    set_format(&place, 1);
+    fs::remove_file(beside(&place.path, ".log")).unwrap();
+    let store = open(&place).unwrap();
+    assert_eq!((contents(&store).len(), store.state().head()), (2, Revision(1)));
+    let copy = Place { path: place.path.with_extension("copy"), directory: tempfile::tempdir().unwrap() };
+    fs::copy(&place.path, &copy.path).unwrap();
+    assert_eq!(set_format(&copy, FORMAT), FORMAT);
+    store.commit(&txn(vec![put("c", 3)])).unwrap();
+    drop(store);
+    assert_eq!(contents(&open(&place).unwrap()).len(), 3);
 }
 
 #[test]
