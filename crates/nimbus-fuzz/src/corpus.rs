@@ -29,6 +29,7 @@ pub fn all() -> BTreeMap<&'static str, Files> {
         ("selectors", text::selectors()),
         ("specs", descriptors::specs()),
         ("store_file", files::damages()),
+        ("store_log", files::store_log()),
         ("store_rows", files::store_rows()),
     ])
 }

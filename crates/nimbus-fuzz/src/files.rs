@@ -3,10 +3,10 @@
 //! A file of redb is large and mostly empty, so that an input is not a file: it says what is different from one that was
 //! really written.
 
-use std::{io::Read as _, path::Path, sync::LazyLock};
+use std::{fs, path::Path, sync::LazyLock};
 
 use nimbus_core::{AgentId, Epoch, PublisherId};
-use nimbus_store::{Collection, Config, Content, Draft, Op, Step, Txn};
+use nimbus_store::{Collection, Config, Content, Draft, Op, Step, Txn, fuzzing};
 use nimbus_wire::v1;
 use prost_types::Any;
 
@@ -19,8 +19,27 @@ pub(crate) const CUT: u8 = 1;
 /// The bytes are the whole file.
 pub(crate) const WHOLE: u8 = 2;
 
+/// The history of the file of a bus.
+pub(crate) const EPOCH: Epoch = Epoch(7);
+
 /// The file of a bus that was closed.
 pub(crate) static STORE: LazyLock<Vec<u8>> = LazyLock::new(|| written(write_store));
+
+/// The number of the last group of writes in it.
+pub(crate) static COMMITS: LazyLock<u64> = LazyLock::new(|| fuzzing::load(&STORE, &[]).unwrap().commit);
+
+/// The log beside it when that bus had gone on, and was killed.
+pub(crate) static LOG: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.redb");
+    fs::write(&path, &*STORE).unwrap();
+    let store = Collection::open(&path, Config::new(EPOCH)).unwrap();
+    change(&store);
+    let mut log = fs::read(folder.path().join("file.redb.log")).unwrap();
+    let end = log.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    log.truncate(end.next_multiple_of(8));
+    log
+});
 
 /// The file of an agent that was closed.
 pub(crate) static CACHE: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -56,13 +75,15 @@ fn written(write: impl FnOnce(&Path)) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.redb");
     write(&path);
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
-    bytes
+    fs::read(path).unwrap()
 }
 
 fn write_store(path: &Path) {
-    let store = Collection::open(path, Config::new(Epoch(7))).unwrap();
+    change(&Collection::open(path, Config::new(EPOCH)).unwrap());
+}
+
+/// Changes of every sort.
+fn change(store: &Collection) {
     let publisher = PublisherId::new("p").unwrap();
     let commit = |ops: Vec<Op>| {
         let steps = ops.into_iter().map(Step::from).collect();

@@ -36,7 +36,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "cache_file", check: cache::file, variations: 200 },
     Target { name: "cache_rows", check: cache::rows, variations: 5_000 },
     Target { name: "descriptors", check: descriptors::check, variations: 200 },
@@ -47,6 +47,7 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "selectors", check: selectors::check, variations: 5_000 },
     Target { name: "specs", check: specs::check, variations: 2_000 },
     Target { name: "store_file", check: store::file, variations: 200 },
+    Target { name: "store_log", check: store::log, variations: 200 },
     Target { name: "store_rows", check: store::rows, variations: 5_000 },
 ];
 

@@ -36,6 +36,7 @@ pub(crate) use committer::Committer;
 pub use committer::DrivenDisk;
 pub use error::{Lost, OpenError};
 pub(crate) use load::Loaded;
+pub(crate) use log::Entry;
 pub(crate) use meta::Meta;
 pub(crate) use open::open;
 #[cfg(feature = "sim")]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use nimbus_core::{Kind, Revision};
+use nimbus_core::{Epoch, Kind, Revision};
 use nimbus_disk::Image;
 
 use crate::{
     durable::{
-        Loaded, Meta,
+        Entry, Loaded, Meta,
         row::{
             decode_key, decode_kind, decode_object, decode_slot, decode_tombstone, encode_kind, encode_object,
             encode_tombstone,
@@ -38,6 +38,8 @@ pub enum Row {
 pub struct Contents {
     /// The revision of the last change.
     pub head: Revision,
+    /// The number of the last group of writes.
+    pub commit: u64,
     /// Every object.
     pub records: Vec<Arc<Record>>,
 }
@@ -70,13 +72,18 @@ pub fn rewrite(row: Row, key: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads a whole file. Panics of redb are among its errors.
+/// Reads a whole file and the log beside it. Panics of redb are among its errors.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn load(bytes: &[u8]) -> Result<Contents, String> {
+/// What is wrong with them.
+pub fn load(file: &[u8], log: &[u8]) -> Result<Contents, String> {
     let mut writer = Writer::new(Limits::default(), Arc::new(NoFields), 0);
-    let loaded = Loaded::from_file(Image::new(bytes), false, &mut writer).map_err(|flaw| flaw.to_string())?;
+    let loaded = Loaded::from_file(Image::new(file), log, false, &mut writer).map_err(|flaw| flaw.to_string())?;
     let records = loaded.state.kinds().flat_map(|(_, kind)| kind.all().iter(None).cloned()).collect();
-    Ok(Contents { head: loaded.state.head(), records })
+    Ok(Contents { head: loaded.state.head(), commit: loaded.meta.commit, records })
+}
+
+/// A group of writes with its checksum, as it lies in a log.
+pub fn log_entry(epoch: Epoch, commit: u64, group: &[u8]) -> Vec<u8> {
+    Entry { epoch, commit, group }.encode()
 }

@@ -4,8 +4,9 @@ use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition}
 
 use crate::{
     corpus::{Files, named},
-    files::{CACHE, CUT, STORE, WHOLE, WRITE},
+    files::{CACHE, CUT, LOG, STORE, WHOLE, WRITE},
     script::{self, Part},
+    store::RAW,
 };
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -59,6 +60,37 @@ pub(super) fn store_rows() -> Files {
         ("meta-of-tomorrow", pair(3, b"", &[0x08, 0xff, 0xff, 0xff, 0xff, 0x0f])),
         ("length-beyond-the-end", pair(2, b"fuzz.Policy", &[0x0a, 0xff, 0xff, 0xff, 0x7f])),
     ]));
+    files
+}
+
+/// A log, the groups in it, and what nobody would write.
+pub(super) fn store_log() -> Files {
+    /// What comes before a group, and where its length is in there.
+    const HEADER: usize = 48;
+    const LENGTH: usize = 24;
+
+    let one = |tag: u8, body: &[u8]| script::write([Part { tag, body }]);
+    let (mut groups, mut rest) = (Vec::new(), &LOG[..]);
+    while let Some((header, after)) = rest.split_first_chunk::<HEADER>() {
+        let length = u64::from_le_bytes(*header[LENGTH..].first_chunk().unwrap()) as usize;
+        groups.push(&after[..length]);
+        rest = &after[length.next_multiple_of(8).min(after.len())..];
+    }
+    let group = |body| Part { tag: 1, body };
+    let raw = |body| Part { tag: RAW, body };
+    let mut files = named([
+        ("as-it-was", one(RAW, &LOG)),
+        ("cut-off", one(RAW, &LOG[..LOG.len() - 9])),
+        ("groups", script::write(groups.iter().copied().map(group))),
+        ("one-is-missing", script::write([raw(&LOG[..HEADER]), group(groups[0])])),
+        ("the-same-twice", script::write([group(groups[0]), group(groups[0])])),
+        ("head-goes-back", script::write([group(groups[0]), group(&[0x08, 1])])),
+        ("no-such-table", one(1, &[0x08, 9, 0x1a, 2, 0x08, 99])),
+        ("no-such-object", one(1, &[0x08, 9, 0x1a, 3, 0x12, 1, b'x'])),
+        ("not-a-group", one(1, &[0xff; 16])),
+        ("empty-group", one(1, b"")),
+    ]);
+    files.extend(groups.iter().enumerate().map(|(at, body)| (format!("group-{at}"), one(1, body))));
     files
 }
 

@@ -129,6 +129,11 @@ fn any_file_of_a_bus_is_refused_or_read() {
 }
 
 #[test]
+fn any_log_of_a_bus_is_refused_or_read() {
+    smoke("store_log");
+}
+
+#[test]
 fn any_row_of_a_bus_is_refused_or_read_and_written_again() {
     smoke("store_rows");
 }

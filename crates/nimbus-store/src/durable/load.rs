@@ -1,6 +1,6 @@
 //! Reading a file that may be damaged.
 
-use std::{path::Path, str, sync::Arc};
+use std::{str, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{Kind, PublisherId};
@@ -112,13 +112,13 @@ fn publisher(bytes: &[u8]) -> Result<PublisherId, String> {
 // === impl Loaded ===
 
 impl Loaded {
-    /// Reads a file and the log beside it, which stay as they are.
+    /// Reads a file and what was in the log beside it, which stay as they are.
     ///
     /// All of it is verified, by redb and then here. The result is what the last commit wrote, or the one before if the
     /// last one was never acknowledged.
     pub(crate) fn from_file(
-        path: &Path,
         file: impl StorageBackend,
+        log: &[u8],
         assume_complete: bool,
         writer: &mut Writer,
     ) -> Result<Self, Flaw> {
@@ -130,7 +130,7 @@ impl Loaded {
                 return Err(Flaw::Content("redb's own records of its pages are wrong".into()));
             }
             let found = read_meta(&database.begin_read()?)?;
-            let logged = Logged::read(path, found.epoch(), found.commit)?;
+            let logged = Logged::from_bytes(log, found.epoch(), found.commit)?;
             if !logged.groups.is_empty() {
                 redo(&database, &found, &logged)?;
             }

@@ -48,6 +48,15 @@ pub(crate) fn path_of(path: &Path) -> std::path::PathBuf {
     beside(path, ".log")
 }
 
+/// What is in the log of a file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(path_of(path)) {
+        // Whoever wrote the file had none, or nothing in it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        result => result,
+    }
+}
+
 /// Puts the log of a file that is gone out of the way: it may be all that is left of it.
 pub(crate) fn set_aside(path: &Path) -> io::Result<()> {
     match fs::rename(path_of(path), beside(path, ".log.old")) {
@@ -115,17 +124,8 @@ impl fmt::Debug for Log {
 // === impl Logged ===
 
 impl Logged {
-    /// Reads what comes after `commit`, and changes nothing.
-    pub(crate) fn read(path: &Path, epoch: Epoch, commit: u64) -> Result<Self, Flaw> {
-        match fs::read(path_of(path)) {
-            Ok(bytes) => Self::from_bytes(&bytes, epoch, commit),
-            // Whoever wrote the file had none, or nothing in it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn from_bytes(bytes: &[u8], epoch: Epoch, commit: u64) -> Result<Self, Flaw> {
+    /// What comes after `commit`.
+    pub(crate) fn from_bytes(bytes: &[u8], epoch: Epoch, commit: u64) -> Result<Self, Flaw> {
         let (mut groups, mut last, mut at) = (Vec::new(), commit, 0);
         while let Some((entry, len)) = Entry::decode(&bytes[at..]) {
             if entry.epoch != epoch {

@@ -12,7 +12,7 @@ use crate::durable::committer::DrivenDisk;
 use crate::{
     collection::Config,
     core::Core,
-    durable::{committer::Committer, error::OpenError, file::StoreFile, flaw::Flaw, load::Loaded, lock::Lock},
+    durable::{committer::Committer, error::OpenError, file::StoreFile, flaw::Flaw, load::Loaded, lock::Lock, log},
     queue::Queue,
     state::State,
     writer::Writer,
@@ -68,7 +68,7 @@ fn read(
     lock: &Lock,
 ) -> Result<(StoreFile, State), Flaw> {
     let backend = FileBackend::new(found).map_err(redb::Error::from)?;
-    let loaded = Loaded::from_file(path, backend, assume_complete, writer)?;
+    let loaded = Loaded::from_file(backend, &log::read(path)?, assume_complete, writer)?;
     if let Some(noted) = lock.noted(loaded.state.epoch).filter(|noted| *noted > loaded.meta.commit) {
         let (found, lock) = (loaded.meta.commit, beside(path, ".lock"));
         let what = format!(
