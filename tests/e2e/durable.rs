@@ -201,8 +201,8 @@ async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
         .unwrap();
     let mut body = row.value()[CHECKSUM..].to_vec();
     drop(row);
-    assert_eq!(body[..2], [8, 1], "the format comes first");
-    body[1] = 2;
+    assert_eq!(body[..2], [8, 2], "the format comes first");
+    body[1] = 3;
     let mut hasher = LeafHasher::extra();
     [&b"meta"[..], b"meta", &body].into_iter().for_each(|part| hasher.part(part));
     let row = [hasher.finish().as_bytes(), &*body].concat();
@@ -213,7 +213,7 @@ async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
 
     let before = fs::read(&file).unwrap();
     let said = refused(&file);
-    assert!(said.contains("has format 2, this version reads up to 1 (hint: was this program downgraded?)"), "{said}");
+    assert!(said.contains("has format 3, this version reads up to 2 (hint: was this program downgraded?)"), "{said}");
     assert!(fs::read(&file).unwrap() == before, "the file has changed");
 }
 
