@@ -6,7 +6,7 @@ use crate::id::Invalid;
 
 /// Key and value pairs that selectors look at. Cheap to clone.
 ///
-/// One piece of text, in the order of the keys, with [`END`] after each key and each value: an object has its labels for
+/// One piece of text, in the order of the keys, with a separator after each key and each value: an object has its labels for
 /// as long as it lives, and this is the least that they take. The order of such texts is that of the pairs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Labels(Arc<str>);
