@@ -18,6 +18,7 @@ mod process;
 mod publishing;
 mod references;
 mod retrying;
+mod stages;
 mod status;
 mod steering;
 mod stopping;
