@@ -63,4 +63,4 @@ pub use source::{
     Change, CommitError, Event, Remote, RemoteBuilder, RemoteError, RemoteSync, Source, Store, StoreSync, WatchError,
 };
 pub use stage::Stage;
-pub use target::{OpenSync, Target, TargetEvent};
+pub use target::{OpenSync, SyncEnded, Target, TargetEvent};

@@ -11,6 +11,7 @@ mod life;
 mod lives;
 mod log;
 mod net;
+mod obstructed;
 mod ordering;
 mod panicking;
 mod parts;
