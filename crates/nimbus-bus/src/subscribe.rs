@@ -97,3 +97,6 @@ async fn open(inner: Arc<Inner>, request: http::Request<Body>) -> Result<FrameSt
     let identity = Identity::of(&MetadataMap::from_headers(head.headers));
     Answer::to(inner, &identity, &request).map(FrameStream::new)
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,10 +33,18 @@ pub enum Bug {
     RemoveBeforeReferrers,
     ForgetFailure,
     SavePositionOnly,
+    ForgetBegun,
+    CreditNewer,
+    ForgetChild,
+    DeleteNever,
+    DeleteTwice,
+    StaleOld,
+    OutstayLease,
+    EndSyncEarly,
 }
 
 /// Every bug, with a name and what it does.
-pub const ALL: [(Bug, &str, &str); 22] = [
+pub const ALL: [(Bug, &str, &str); 30] = [
     (Bug::SkipTombstone, "skip-tombstone", "a delete leaves no tombstone"),
     (Bug::ForgetLeaving, "forget-leaving", "an agent is not told of an object that leaves its audience or filter"),
     (Bug::ResumeTooLate, "resume-too-late", "a resume skips the first revision after its position"),
@@ -59,6 +67,14 @@ pub const ALL: [(Bug, &str, &str); 22] = [
     (Bug::RemoveBeforeReferrers, "remove-before-referrers", "an object is removed before what needs it"),
     (Bug::ForgetFailure, "forget-failure", "a handler that failed counts as one that succeeded"),
     (Bug::SavePositionOnly, "save-position-only", "an agent saves its position, and not the objects that lead to it"),
+    (Bug::ForgetBegun, "forget-begun", "an agent does not take back what it had only begun to apply"),
+    (Bug::CreditNewer, "credit-newer", "a change that came while a handler ran counts as applied by it"),
+    (Bug::ForgetChild, "forget-child", "a controller does not withdraw what a reaction publishes no longer"),
+    (Bug::DeleteNever, "delete-never", "a reactor is not told of deletes"),
+    (Bug::DeleteTwice, "delete-twice", "a reactor is told of a delete again after it has dealt with it"),
+    (Bug::StaleOld, "stale-old", "`old` stays the first version that a reactor has dealt with"),
+    (Bug::OutstayLease, "outstay-lease", "a controller goes on without a permit when its lease has run out"),
+    (Bug::EndSyncEarly, "end-sync-early", "a controller ends its sync before it has looked at everything"),
 ];
 
 #[cfg(feature = "planted")]

@@ -38,6 +38,8 @@ pub(crate) enum Fault {
 /// A fault, when it begins, and for how long it lasts.
 #[derive(Debug, Clone)]
 pub(crate) struct Planned {
+    /// Its place in the schedule of its seed.
+    pub(crate) number: usize,
     pub(crate) at: Duration,
     pub(crate) lasts: Duration,
     pub(crate) fault: Fault,
@@ -69,15 +71,53 @@ pub(crate) fn schedule(setup: &Setup, rng: &mut SmallRng) -> Vec<Planned> {
             88..94 => Fault::Jump(if rng.random_bool(0.3) { BUS.into() } else { client }, millis(rng, 500, 40_000)),
             _ => Fault::Stall(pick(rng, &setup.readers).name.clone()),
         };
-        schedule.push(Planned { at, lasts, fault });
+        schedule.push(Planned { number: schedule.len(), at, lasts, fault });
         at += millis(rng, rate / 10, rate * 2);
     }
     schedule
 }
 
+// === impl Fault ===
+
+impl Fault {
+    /// What sort of fault it is.
+    pub(crate) fn sort(&self) -> &'static str {
+        match self {
+            Self::Crash(_) => "crash",
+            Self::Stop => "stop",
+            Self::Partition(_) => "partition",
+            Self::OneWay(..) => "one-way",
+            Self::Hold(_) => "hold",
+            Self::Delay(..) => "delay",
+            Self::Reset(_) => "reset",
+            Self::Relabel(..) => "relabel",
+            Self::Jump(..) => "jump",
+            Self::Stall(_) => "stall",
+        }
+    }
+
+    /// Whose fault it is: of two hosts, the client.
+    pub(crate) fn host(&self) -> &str {
+        match self {
+            Self::Stop => BUS,
+            Self::OneWay(from, to) if from == BUS => to,
+            Self::Crash(host)
+            | Self::Partition(host)
+            | Self::OneWay(host, _)
+            | Self::Hold(host)
+            | Self::Delay(host, _)
+            | Self::Reset(host)
+            | Self::Relabel(host, _)
+            | Self::Jump(host, _)
+            | Self::Stall(host) => host,
+        }
+    }
+}
+
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:8.3} s for {:6.3} s: {}", self.at.as_secs_f64(), self.lasts.as_secs_f64(), self.fault)
+        let Self { number, at, lasts, fault } = self;
+        write!(f, "{number:4}: {:8.3} s for {:6.3} s: {fault}", at.as_secs_f64(), lasts.as_secs_f64())
     }
 }
 

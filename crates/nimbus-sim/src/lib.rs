@@ -19,12 +19,15 @@
 //! | Quiet | publishing what is there changes nothing; a restart of everything moves nothing |
 //! | Fenced | older instances of a publisher, and holders of lost leases, write nothing |
 //! | Serial | calls of handlers for one object never overlap |
+//! | Reactions | while nothing fails, each change of an object is one call of its reactor, with what it last dealt with |
 //! | Isolated | nothing panics |
 
+mod case;
 mod children;
 mod faults;
 mod hosts;
 mod machine;
+mod minimise;
 mod model;
 mod net;
 mod once;
@@ -35,7 +38,9 @@ mod run;
 mod setup;
 mod world;
 
-pub use children::{Report, VIOLATION, each};
+pub use case::Case;
+pub use children::{Report, Tally, VIOLATION, each};
+pub use minimise::{Smallest, minimise};
 pub use once::{once, rounds};
 pub use outcome::Outcome;
 pub use real_clock::real_clock;

@@ -81,6 +81,11 @@ impl Machine {
         self.things.iter().filter_map(applied).collect()
     }
 
+    /// What is there, or may be: an apply of it was begun, and it was not removed since.
+    pub(crate) fn remains(&self) -> impl Iterator<Item = &Key> {
+        self.things.keys()
+    }
+
     fn may_see(&self, model: &Model, key: &Key, index: usize, zone: &str) -> bool {
         let version = &model.objects[key].list[index].version;
         version.as_ref().is_some_and(|version| self.viewer(zone).sees(key, version))

@@ -1,6 +1,6 @@
 //! How a run ended.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
     faults::Planned,
@@ -17,8 +17,8 @@ pub struct Outcome {
     pub fingerprint: u64,
     /// Things that somebody did or saw.
     pub events: u64,
-    /// Faults that were inflicted.
-    pub faults: u64,
+    /// Faults that were inflicted, by their sort.
+    pub faults: BTreeMap<&'static str, u64>,
     /// Objects that were written.
     pub writes: u64,
     /// Calls of handlers.
@@ -33,13 +33,21 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
+/// What stands between words.
+const BETWEEN: [char; 6] = [' ', ',', ':', '(', ')', '"'];
+
 /// Enough to see what led to it, and not more than somebody reads.
 const TOLD: usize = 60;
 
 // === impl Outcome ===
 
 impl Outcome {
-    pub(crate) fn new(world: &mut Inner, schedule: &[Planned], time: Duration, faults: u64) -> Self {
+    pub(crate) fn new(
+        world: &mut Inner,
+        schedule: &[Planned],
+        time: Duration,
+        faults: BTreeMap<&'static str, u64>,
+    ) -> Self {
         let violation = world.violation.clone();
         let mut story = Vec::new();
         if violation.is_some() {
@@ -58,7 +66,10 @@ impl Outcome {
             story.extend(world.events[world.events.len().saturating_sub(TOLD)..].iter().map(|event| told(&event)));
             if let Some(key) = violation.as_deref().and_then(|violation| named(world, violation)) {
                 story.push(format!("all events of {key}:"));
-                let about = |event: &&Event| event.what.split([' ', ',', ':']).any(|word| word == key);
+                // Rules are named after their policy.
+                let is_it =
+                    |word: &str| word == key || word.strip_prefix(&*key).is_some_and(|rest| rest.starts_with('-'));
+                let about = |event: &&Event| event.what.split(BETWEEN).any(is_it);
                 let about: Vec<_> = world.events.iter().filter(about).collect();
                 story.extend(about[about.len().saturating_sub(3 * TOLD)..].iter().map(told));
             }
@@ -81,19 +92,24 @@ impl Outcome {
 /// The object that a complaint is about.
 fn named(world: &Inner, violation: &str) -> Option<String> {
     let keys: Vec<String> = world.model.objects.keys().map(ToString::to_string).collect();
-    violation
-        .split([' ', ',', ':'])
-        .find(|word| keys.iter().any(|key| key == word))
-        .map(str::to_owned)
+    let mut words = violation.split(BETWEEN);
+    words.find_map(|word| {
+        let policy = word.strip_prefix("policy-").and_then(|rest| rest.split('-').next());
+        policy
+            .map(|policy| format!("policy-{policy}"))
+            .or_else(|| keys.iter().find(|key| *key == word).cloned())
+    })
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, fingerprint, events, faults, writes, calls, time, .. } = self;
+        let Self { seed, fingerprint, events, writes, calls, time, .. } = self;
+        let faults: u64 = self.faults.values().sum();
         write!(
             f,
             "seed {seed} fingerprint {fingerprint:016x} events {events} faults {faults} writes {writes} calls {calls} seconds {:.3}",
             time.as_secs_f64()
-        )
+        )?;
+        self.faults.iter().try_for_each(|(sort, count)| write!(f, " {sort}={count}"))
     }
 }

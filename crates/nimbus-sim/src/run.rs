@@ -1,12 +1,13 @@
 //! One run: everything that follows from one seed.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use nimbus_agent::Link;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use turmoil::Sim;
 
 use crate::{
+    case::Case,
     faults::{self, Fault, Planned},
     hosts,
     machine::Machine,
@@ -25,7 +26,8 @@ struct Run<'a> {
     lines: BTreeMap<String, Line>,
     /// Hosts that are down, and links that are not as they should be.
     undo: Vec<(Duration, Fault)>,
-    faults: u64,
+    /// How many were inflicted, of each sort.
+    faults: BTreeMap<&'static str, u64>,
     rounds: u64,
 }
 
@@ -54,20 +56,23 @@ const SETTLES: Duration = Duration::from_secs(150);
 const QUIET: Duration = Duration::from_secs(12);
 
 /// Runs everything that follows from a seed, in this process, of which it must be the first and only run.
-pub(crate) fn run(seed: u64, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow::Result<Outcome> {
+pub(crate) fn run(case: &Case, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow::Result<Outcome> {
     let directory = scratch()?;
-    let setup = Setup::new(seed, directory.path().to_owned());
+    let mut setup = Setup::new(case.seed, directory.path().to_owned());
+    let mut rng = schedule_rng(case.seed);
+    let mut left = Some(schedule_of(case, &setup, &mut rng));
+    setup.chaos = case.chaos.unwrap_or(setup.chaos);
     let world = World::new(setup.clone());
-    let mut rng = SmallRng::seed_from_u64(seed.rotate_left(17));
     let mut run = Run::new(world.clone(), setup);
     let (ended, schedule) = loop {
-        let schedule = faults::schedule(&run.setup, &mut rng);
+        // Whoever leaves faults out looks at one round only.
+        let schedule = left.take().unwrap_or_else(|| faults::schedule(&run.setup, &mut rng));
         let ended = run.round(&schedule);
         let inner = world.lock();
         let figures = Figures {
             rounds: run.rounds,
             events: inner.count,
-            faults: run.faults,
+            faults: run.faults.values().sum(),
             writes: inner.writes,
             time: run.sim.elapsed(),
         };
@@ -78,13 +83,30 @@ pub(crate) fn run(seed: u64, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow:
         }
         run.again();
     };
-    let (time, faults) = (run.sim.elapsed(), run.faults);
+    let (time, faults) = (run.sim.elapsed(), std::mem::take(&mut run.faults));
     drop(run);
     let mut world = world.lock();
     if let Err(error) = ended {
         world.violate("simulation", "Isolated", &error.to_string());
     }
     Ok(Outcome::new(&mut world, &schedule, time, faults))
+}
+
+/// What goes wrong in a case, as far as it is not left out.
+pub(crate) fn schedule(case: &Case) -> Vec<Planned> {
+    schedule_of(case, &Setup::new(case.seed, PathBuf::new()), &mut schedule_rng(case.seed))
+}
+
+fn schedule_of(case: &Case, setup: &Setup, rng: &mut SmallRng) -> Vec<Planned> {
+    let is_left = |planned: &Planned| {
+        case.faults.as_ref().is_none_or(|left| left.contains(&planned.number))
+            && case.chaos.is_none_or(|chaos| planned.at < chaos)
+    };
+    faults::schedule(setup, rng).into_iter().filter(is_left).collect()
+}
+
+fn schedule_rng(seed: u64) -> SmallRng {
+    SmallRng::seed_from_u64(seed.rotate_left(17))
 }
 
 /// Files that nobody has to keep are best in memory.
@@ -139,7 +161,7 @@ impl Run<'_> {
         }
         let (user, line) = (world.clone(), lines[USER].clone());
         sim.host(USER, move || hosts::user::run(user.clone(), line.clone()));
-        Self { sim, world, setup, lines, undo: Vec::new(), faults: 0, rounds: 1 }
+        Self { sim, world, setup, lines, undo: Vec::new(), faults: BTreeMap::new(), rounds: 1 }
     }
 
     /// Everything fails for a while, then nothing does, and then everything is restarted.
@@ -161,6 +183,20 @@ impl Run<'_> {
         self.world.lock().phase = Phase::Settling;
         self.world.note("simulation", "nothing fails any more");
         if !self.settle()? {
+            return Ok(());
+        }
+        {
+            let mut world = self.world.lock();
+            world.phase = Phase::Steady;
+            world.policies.begin_steady();
+        }
+        self.world.note("simulation", "nothing fails, and everything is written once more");
+        if !self.settle()? {
+            return Ok(());
+        }
+        let judged = self.world.lock().policies.judge_calls();
+        if let Err((property, what)) = judged {
+            self.world.violate("controllers", property, &what);
             return Ok(());
         }
         self.world.lock().phase = Phase::Quiet;
@@ -201,7 +237,7 @@ impl Run<'_> {
     }
 
     fn inflict(&mut self, planned: &Planned) {
-        self.faults += 1;
+        *self.faults.entry(planned.fault.sort()).or_default() += 1;
         self.world.note("fault", planned.fault.to_string());
         let until = self.sim.elapsed() + planned.lasts;
         match &planned.fault {
@@ -317,6 +353,14 @@ impl Run<'_> {
         if !world.policies.done {
             return Some("the user has not written everything".to_owned());
         }
+        match &world.api {
+            None => return Some("nobody knows what the user has written".to_owned()),
+            Some(state) => {
+                if let Some(what) = world.policies.differs_at(state) {
+                    return Some(what);
+                }
+            }
+        }
         for (name, reader) in &world.readers {
             if let Some(what) = differs(&world.model.expected(&reader.viewer), &reader.held) {
                 return Some(format!("{name}: {what}"));
@@ -329,6 +373,9 @@ impl Run<'_> {
             let expected = world.model.expected(&machine.viewer(machine.zone()));
             if let Some(what) = differs(&expected, &machine.applied()) {
                 return Some(format!("{name}: {what}"));
+            }
+            if let Some(key) = machine.remains().find(|key| !expected.contains_key(key)) {
+                return Some(format!("{name}: apply of {key} was begun, and it was never removed"));
             }
             if let Some(what) = world.policies.differs(machine.rules.values()) {
                 return Some(format!("{name}: {what}"));

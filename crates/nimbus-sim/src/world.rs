@@ -9,6 +9,7 @@ use std::{
 };
 
 use nimbus_agent::Handle;
+use nimbus_store::State;
 use parking_lot::{Mutex, MutexGuard};
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
@@ -31,6 +32,8 @@ pub(crate) enum Phase {
     Chaos,
     /// Nothing fails any more, and writers put in order what could never be applied.
     Settling,
+    /// Nothing fails, and everything is written once more: each call of a reactor is known beforehand.
+    Steady,
     /// Everything is restarted, and nothing may change.
     Quiet,
 }
@@ -69,6 +72,10 @@ pub(crate) struct Inner {
     pub(crate) stalled: BTreeSet<String>,
     /// Writes that were made with a lease: epoch, revision, token.
     pub(crate) claims: Vec<(u64, u64, u64)>,
+    /// What the bus that users write to holds, as it was a moment ago.
+    pub(crate) api: Option<Arc<State>>,
+    /// Which controller may act, as that bus has it.
+    pub(crate) leader: Option<String>,
     /// Buses that are asked to stop, as an operator would.
     pub(crate) stopping: bool,
     /// By how much the clocks of hosts have jumped, in all.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use nimbus_core::{Failure, ObjectKey};
+use nimbus_core::{
+    Failure, ObjectKey,
+    planted::{self, Bug},
+};
 use nimbus_store::Record;
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -16,7 +19,7 @@ use crate::{
         run::{Ending, Finished},
         sending::{Delivered, Staged},
         starting::Sort,
-        station::StationId,
+        station::{Known, StationId},
         writeback::{Memory, StatusWish},
     },
     publications::Owner,
@@ -107,7 +110,9 @@ impl Engine {
         match sort {
             Sort::Apply => {
                 let known = at.known.entry(key.clone()).or_default();
-                known.acked = Some(record.clone());
+                if known.acked.is_none() || !planted::is(Bug::StaleOld) {
+                    known.acked = Some(record.clone());
+                }
                 known.tried = None;
                 at.references.declare(&key, wishes.references.iter().cloned(), now);
                 self.remember(station, &key, Some(record.clone()));
@@ -139,7 +144,11 @@ impl Engine {
                     self.remember(station, &key, None);
                 }
                 let at = &mut self.stations[station.0];
+                let again = |known: &Known| planted::is(Bug::DeleteTwice) && known.round % 2 == 1;
                 match newest {
+                    None if sort == Sort::Delete && at.known.get(&key).is_some_and(again) => {
+                        self.queue.add_in(at.group_of(&key), lane, key.clone(), Cause::Requeued, now);
+                    }
                     None => at.forget(&key),
                     Some(_) if stays => {
                         let known = at.known.entry(key.clone()).or_default();

@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use bytes::Bytes;
 use nimbus_core::{
     Annotations, Audience, Failure, Finalizers, Generation, Labels, ObjectKey, PublisherId, Revision, Uid,
+    planted::{self, Bug},
 };
 use nimbus_store::{Content, FinalizersDraft, Op, Precondition, Record, Slot, Step, Txn};
 use tokio::time::Instant;
@@ -368,7 +369,7 @@ impl Station {
     }
 
     fn decide_gone(&mut self, key: &ObjectKey, acked: Option<Arc<Record>>) -> Option<(Sort, Call)> {
-        if let Some(acked) = acked {
+        if let Some(acked) = acked.filter(|_| !planted::is(Bug::DeleteNever)) {
             return Some((Sort::Delete, Call::Delete(acked)));
         }
         let tried = self.known.get(key).and_then(|known| known.tried.clone());

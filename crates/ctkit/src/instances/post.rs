@@ -5,7 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nimbus_core::planted::{self, Bug};
 use nimbus_store::Guard;
+
+/// Longer than anything in a simulation, for the bug.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// One lease from the point of view of one instance.
 ///
@@ -123,6 +127,9 @@ impl Post {
 impl Term {
     /// When we stop to act, unless it is renewed.
     pub(crate) fn until(&self, ttl: Duration, margin: Duration) -> Instant {
+        if planted::is(Bug::OutstayLease) {
+            return self.renewed_at + LONG;
+        }
         self.renewed_at + (ttl - margin)
     }
 }

@@ -1,5 +1,6 @@
 //! How jobs begin.
 
+use nimbus_core::planted::{self, Bug};
 use tokio::time::Instant;
 
 use crate::{
@@ -113,7 +114,7 @@ fn main(node: &mut Node) -> (Task, Work, bool) {
     };
     // Going back to what is applied adds nothing that could be forgotten: what was begun stays marked until it is over.
     let begins = !is_applied && !node.begun.as_ref().is_some_and(|begun| begun.is_same(&item));
-    if begins {
+    if begins && !planted::is(Bug::ForgetBegun) {
         node.begun = Some(item.clone());
     }
     (Task::Apply, Work::Apply { item, previous, reason, attempt }, begins)

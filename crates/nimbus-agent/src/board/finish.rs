@@ -77,7 +77,10 @@ impl Board {
 
     fn applied(&mut self, slot: Slot, running: &Running, status: Status) -> Finished {
         let node = &mut self.nodes[slot];
-        let item = running.item.clone();
+        let mut item = running.item.clone();
+        if planted::is(Bug::CreditNewer) {
+            item = node.desired.clone().unwrap_or(item);
+        }
         if status.degraded != node.remark {
             self.version += 1;
         }

@@ -1,25 +1,30 @@
 //! One seed.
 
-use std::{fmt, io, process::ExitCode};
+use std::{env, fmt, io, iter, process::ExitCode};
 
-use nimbus_sim::{Outcome, VIOLATION};
+use nimbus_sim::{Case, Outcome, VIOLATION};
 use tracing_subscriber::{
     EnvFilter,
     fmt::{format::Writer, time::FormatTime},
 };
 
+use crate::command::seeds;
+
 /// One seed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What everything follows from.
+    /// What everything follows from: a seed, and perhaps what is left of its faults, such as 42, 42/3,17 or 42/3,17/9500.
     #[arg(long)]
-    seed: u64,
+    seed: Case,
     /// A deliberate bug, by its name.
     #[arg(long)]
     bug: Option<String>,
     /// Tells everything that happened.
     #[arg(long)]
     trace: bool,
+    /// If it fails, looks for the smallest schedule of faults with which it still does.
+    #[arg(long)]
+    minimise: bool,
     /// Shows on the standard error what hosts log, such as `info` or `ctkit=debug`.
     #[arg(long)]
     log: Option<String>,
@@ -35,6 +40,9 @@ impl FormatTime for Simulated {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.minimise {
+        return minimise(arguments);
+    }
     if let Some(bug) = &arguments.bug {
         plant(bug)?;
     }
@@ -42,11 +50,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(directives)?);
         log.with_timer(Simulated).with_ansi(false).with_writer(io::stderr).init();
     }
-    let outcome = nimbus_sim::once(arguments.seed)?;
+    let outcome = nimbus_sim::once(&arguments.seed)?;
     if arguments.trace {
         outcome.trace.iter().for_each(|line| println!("{line}"));
     }
     Ok(tell(&outcome))
+}
+
+/// Runs it in a process of its own, and then less and less of it.
+fn minimise(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let program = env::current_exe()?;
+    let command = |case: &Case| seeds::once(&program, case, arguments.bug.as_deref());
+    let mut report = None;
+    nimbus_sim::each(iter::once(arguments.seed.clone()), 1, command, |one| {
+        report = Some(one);
+        true
+    })?;
+    let Some(report) = report.filter(|report| report.violation.is_some()) else {
+        println!("case {} does not fail", arguments.seed);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let smallest = nimbus_sim::minimise(report, seeds::jobs(), seeds::MINIMISES, command)?;
+    println!("{}\n\n{smallest}", smallest.report.text);
+    Ok(ExitCode::FAILURE)
 }
 
 /// Says how it ended.

@@ -23,35 +23,37 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 #[cfg(feature = "planted")]
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    use nimbus_sim::Case;
+
     use crate::command::seeds::{jobs, once};
 
     let program = std::env::current_exe()?;
-    println!("{:<24} {:>5} {:<14} {}", "bug", "seeds", "found as", "what it does");
-    let mut missed = 0;
+    println!("| bug | what it does | seeds | found as |\n|---|---|---|---|");
+    let (mut asked, mut missed) = (0, 0);
     for (_, name, what) in nimbus_core::planted::ALL {
         if arguments.bug.as_ref().is_some_and(|only| only != name) {
             continue;
         }
+        asked += 1;
         let mut found = None;
         nimbus_sim::each(
-            1..=arguments.seeds,
+            (1..=arguments.seeds).map(Case::whole),
             jobs(),
-            |seed| once(&program, seed, Some(name)),
+            |case| once(&program, case, Some(name)),
             |report| {
-                found = report.violation.map(|violation| (report.seed, violation));
+                found = report.property().map(|property| (report.case.seed, property.to_owned()));
                 found.is_none()
             },
         )?;
         match found {
-            Some((seed, violation)) => {
-                let property = violation.split(':').next().unwrap_or_default();
-                println!("{name:<24} {seed:>5} {property:<14} {what}");
-            }
+            Some((seed, property)) => println!("| `{name}` | {what} | {seed} | {property} |"),
             None => {
                 missed += 1;
-                println!("{name:<24} {:>5} {:<14} {what}", "-", "NOT FOUND");
+                println!("| `{name}` | {what} | not in {} | **not found** |", arguments.seeds);
             }
         }
     }
+    anyhow::ensure!(asked > 0, "there is no bug of that name (hint: without --bug, all are run)");
+    println!("\n{} of {asked} found", asked - missed);
     Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

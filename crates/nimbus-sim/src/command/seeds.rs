@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_sim::{Report, real_clock};
+use nimbus_sim::{Case, Report, Tally, real_clock};
 
 /// As many seeds as fit into a time.
 #[derive(Debug, clap::Args)]
@@ -18,33 +18,47 @@ pub(crate) struct Arguments {
     /// The first seed; a new one if it is left out.
     #[arg(long)]
     seed: Option<u64>,
+    /// How many seeds run at a time; as many as there are processors if it is left out.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Looks for the smallest schedule of faults with which the first seed that fails still fails.
+    #[arg(long)]
+    minimise: bool,
 }
+
+/// How long to look for less of what fails.
+pub(crate) const MINIMISES: Duration = Duration::from_secs(180);
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let begun = real_clock();
     let first = arguments.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let limit = Duration::from_secs(arguments.seconds);
+    let jobs = arguments.jobs.unwrap_or_else(jobs);
     println!("seeds from {first} on, for {} s", arguments.seconds);
-    let (mut seeds, mut events, mut faults, mut failed) = (0, 0, 0, None);
+    let (mut tally, mut failed) = (Tally::default(), None);
     let program = env::current_exe()?;
-    let command = |seed: u64| once(&program, seed, None);
-    let fresh = (first..).take_while(move |_| real_clock() - begun < limit);
-    nimbus_sim::each(fresh, jobs(), command, |report: Report| {
-        (seeds, events, faults) = (seeds + 1, events + report.events, faults + report.faults);
+    let command = |case: &Case| once(&program, case, None);
+    let fresh = (first..).map(Case::whole).take_while(move |_| real_clock() - begun < limit);
+    nimbus_sim::each(fresh, jobs, command, |report: Report| {
+        tally.add(&report);
         failed = report.violation.is_some().then_some(report);
         failed.is_none()
     })?;
-    println!("{seeds} seeds, {events} events, {faults} faults");
+    println!("{tally}");
     let Some(report) = failed else { return Ok(ExitCode::SUCCESS) };
     println!("{}", report.text);
-    println!("seed {} failed; it fails again with: nimbus-sim once --seed {}", report.seed, report.seed);
+    let case = report.case.clone();
+    println!("seed {case} failed; it fails again with: nimbus-sim once --seed {case}");
+    if arguments.minimise {
+        println!("{}", nimbus_sim::minimise(report, jobs, MINIMISES, command)?);
+    }
     Ok(ExitCode::FAILURE)
 }
 
-/// A process for one seed.
-pub(crate) fn once(program: &std::path::Path, seed: u64, bug: Option<&str>) -> Command {
+/// A process for one case.
+pub(crate) fn once(program: &std::path::Path, case: &Case, bug: Option<&str>) -> Command {
     let mut command = Command::new(program);
-    command.arg("once").arg("--seed").arg(seed.to_string());
+    command.arg("once").arg("--seed").arg(case.to_string());
     if let Some(bug) = bug {
         command.arg("--bug").arg(bug);
     }

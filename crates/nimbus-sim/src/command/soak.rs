@@ -2,7 +2,7 @@
 
 use std::{fs, process::ExitCode, time::Duration};
 
-use nimbus_sim::{Figures, real_clock};
+use nimbus_sim::{Case, Figures, real_clock};
 
 use crate::command::once::tell;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "real s", "sim h", "rounds", "events", "writes", "faults", "MiB"
     );
     let (begun, mut told) = (real_clock(), real_clock());
-    let outcome = nimbus_sim::rounds(seed, move |figures: &Figures| {
+    let outcome = nimbus_sim::rounds(&Case::whole(seed), move |figures: &Figures| {
         let now = real_clock();
         let elapsed = now - begun;
         if now - told >= every || elapsed >= limit {

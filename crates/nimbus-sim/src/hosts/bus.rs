@@ -49,6 +49,9 @@ pub(crate) async fn run(world: World, name: &'static str) -> turmoil::Result {
     world.note(name, format!("starts with epoch {} at revision {}", state.epoch(), state.head()));
     drop(state);
     tokio::spawn(keep_jumping(world.clone(), name.to_owned()));
+    if name == API {
+        tokio::spawn(show(world.clone(), bus.clone()));
+    }
     let stop = {
         let world = world.clone();
         async move {
@@ -60,4 +63,17 @@ pub(crate) async fn run(world: World, name: &'static str) -> turmoil::Result {
     bus.serve(net::listen().await?, stop).await?;
     world.note(name, "has stopped");
     Ok(())
+}
+
+/// Shows to those who judge controllers what users wrote, and who may act on it.
+async fn show(world: World, bus: Bus) {
+    loop {
+        let leases = bus.leases("policies.shard-").await.unwrap_or_default();
+        {
+            let mut world = world.lock();
+            world.leader = leases.first().map(|lease| lease.holder.to_string());
+            world.api = Some(bus.store().state());
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ctkit::{Action, Backoff, Context, Controller, Failure, Instances, Manager, Object, Reactor, Remote};
+use ctkit::{Action, Backoff, Context, Controller, Failure, InstanceId, Instances, Manager, Object, Reactor, Remote};
 use parking_lot::Mutex;
 use rand::{RngExt as _, rngs::SmallRng};
 use tokio::time::sleep;
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::{
     hosts::{ADDRESS, API_ADDRESS, keep_jumping},
     net::Line,
-    policies::{Policy, Rule},
+    policies::{Call, Policy, Rule},
     world::{Phase, World, millis},
 };
 
@@ -29,11 +29,13 @@ pub(crate) async fn run(world: World, name: &'static str, line: Line) -> turmoil
     };
     let (source, target) = (remote(API_ADDRESS)?, remote(ADDRESS)?);
     let mut rng = world.rng(name);
-    let seed = rng.random();
-    let reactor = Rules { world: world.clone(), name, rng: Mutex::new(rng), seen: Arc::default() };
+    let seed: u64 = rng.random();
+    let instance = format!("{name}.{seed:x}");
+    let (leader, id) = (Instances::leader("policies").ttl(Duration::from_secs(3)), InstanceId::new(&instance));
+    let reactor = Rules { world: world.clone(), name, instance, rng: Mutex::new(rng), seen: Arc::default() };
     let manager = Manager::between(source, target)
         .controller(Controller::new(reactor).named("policies").publishes::<Rule>().backoff(BACKOFF))
-        .instances(Instances::leader("policies").ttl(Duration::from_secs(3)).seed(seed))
+        .instances(leader.instance(id).seed(seed))
         .seed(seed)
         .build()?;
     world.note(name, "starts");
@@ -45,6 +47,8 @@ pub(crate) async fn run(world: World, name: &'static str, line: Line) -> turmoil
 struct Rules {
     world: World,
     name: &'static str,
+    /// This process, as the leases name it.
+    instance: String,
     rng: Mutex<SmallRng>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -54,23 +58,52 @@ type Seen = BTreeMap<String, (u64, bool)>;
 
 // === impl Rules ===
 
-impl Reactor<Policy> for Rules {
-    async fn on_apply(&self, cx: &Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
+impl Rules {
+    async fn make(&self, cx: &Context, old: Option<u64>, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
         let Policy { rules, number } = policy.spec;
-        let key = policy.meta.key.name().to_owned();
-        let _running = Running::begin(self, &key, number);
+        let key = policy.name();
+        let call = Call { policy: key.to_owned(), old, new: Some(number) };
+        let _running = Running::begin(self, &call, number);
+        self.work().await?;
+        for index in 0..rules {
+            let rule = Rule { policy: key.to_owned(), index, number };
+            cx.publish(Object::derived(&policy, &index.to_string(), rule)).await?;
+        }
+        self.world.lock().policies.called(call);
+        Ok(Action::done())
+    }
+
+    /// Takes its time, and fails now and then while things go wrong.
+    async fn work(&self) -> Result<(), Failure> {
         let (wait, fails) = {
             let mut rng = self.rng.lock();
             (millis(&mut rng, 0, 60), rng.random_bool(0.05))
         };
         sleep(wait).await;
-        if fails && self.world.phase() == Phase::Chaos {
-            return Err(Failure::new("out of luck"));
-        }
-        for index in 0..rules {
-            let rule = Rule { policy: key.clone(), index, number };
-            cx.publish(Object::derived(&policy, &index.to_string(), rule)).await?;
-        }
+        if fails && self.world.phase() == Phase::Chaos { Err(Failure::new("out of luck")) } else { Ok(()) }
+    }
+}
+
+impl Reactor<Policy> for Rules {
+    async fn on_create(&self, cx: &Context, policy: Arc<Object<Policy>>) -> Result<Action, Failure> {
+        self.make(cx, None, policy).await
+    }
+
+    async fn on_update(
+        &self,
+        cx: &Context,
+        old: Arc<Object<Policy>>,
+        new: Arc<Object<Policy>>,
+    ) -> Result<Action, Failure> {
+        self.make(cx, Some(old.spec.number), new).await
+    }
+
+    async fn on_delete(&self, _: &Context, last: Arc<Object<Policy>>) -> Result<Action, Failure> {
+        let number = last.spec.number;
+        let call = Call { policy: last.name().to_owned(), old: Some(number), new: None };
+        let _running = Running::begin(self, &call, number);
+        self.work().await?;
+        self.world.lock().policies.called(call);
         Ok(Action::done())
     }
 }
@@ -84,19 +117,25 @@ struct Running {
 // === impl Running ===
 
 impl Running {
-    /// Reactions to one policy never overlap, and never go back.
-    fn begin(rules: &Rules, policy: &str, number: u64) -> Self {
-        let Rules { world, name, seen, .. } = rules;
-        world.note(name, format!("reacts to {policy} as {number}"));
-        let before = seen.lock().insert(policy.to_owned(), (number, true));
+    /// Reactions to one policy never overlap, and never go back; and only who may act begins one.
+    fn begin(rules: &Rules, call: &Call, number: u64) -> Self {
+        let Rules { world, name, instance, seen, .. } = rules;
+        let Call { policy, old, new } = call;
+        let told = |number: &Option<u64>| number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
+        world.note(name, format!("reacts to {policy}: from {} to {}", told(old), told(new)));
+        let leader = world.lock().leader.clone();
+        if let Some(leader) = leader.filter(|leader| leader != instance) {
+            world.violate(name, "Fenced", &format!("{instance} reacts to {policy} although {leader} has the lease"));
+        }
+        let before = seen.lock().insert(policy.clone(), (number, true));
         match before {
             Some((_, true)) => world.violate(name, "Serial", &format!("two reactions to {policy} at a time")),
-            Some((before, _)) if before > number => {
+            Some((before, _)) if before > number && new.is_some() => {
                 world.violate(name, "Ordered", &format!("{policy} goes back from {before} to {number}"));
             }
             _ => {}
         }
-        Self { seen: seen.clone(), policy: policy.to_owned() }
+        Self { seen: seen.clone(), policy: policy.clone() }
     }
 }
 

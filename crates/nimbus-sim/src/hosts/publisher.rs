@@ -182,7 +182,7 @@ impl Session<'_> {
             let written = match self.world.phase() {
                 Phase::Chaos => self.write().await,
                 Phase::Settling => self.tidy().await,
-                Phase::Quiet => self.sign_of_life().await,
+                Phase::Steady | Phase::Quiet => self.sign_of_life().await,
             };
             if let Err(why) = written {
                 return why;

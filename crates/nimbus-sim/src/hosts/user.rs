@@ -47,15 +47,32 @@ async fn live(world: &World, line: &Line, rng: &mut SmallRng) -> Result<(), Stri
             write(world, &mut client, fence, &policy).await?;
             continue;
         }
-        if world.phase() != Phase::Chaos {
+        let policy = match world.phase() {
+            Phase::Chaos => {
+                sleep(millis(rng, 20, 1_500)).await;
+                Some(format!("policy-{}", rng.random_range(0..POLICIES)))
+            }
+            Phase::Steady => {
+                let all: Vec<_> = (0..POLICIES).map(|number| format!("policy-{number}")).collect();
+                world.lock().policies.untouched(all.iter().map(String::as_str)).map(str::to_owned)
+            }
+            Phase::Settling | Phase::Quiet => None,
+        };
+        let Some(policy) = policy else {
             world.lock().policies.done = true;
             sleep(millis(rng, 200, 500)).await;
             continue;
-        }
-        sleep(millis(rng, 20, 1_500)).await;
-        let policy = format!("policy-{}", rng.random_range(0..POLICIES));
+        };
         let rules = rng.random_bool(0.75).then(|| rng.random_range(0..4));
-        let number = world.lock().policies.change(&policy, rules);
+        let number = {
+            let mut world = world.lock();
+            // Nothing may have begun to fail, nor come to rest, in between.
+            if world.phase == Phase::Steady {
+                world.policies.touch(&policy, rules)
+            } else {
+                world.policies.change(&policy, rules)
+            }
+        };
         world.note(USER, format!("writes {policy} as {number}: {rules:?} rules"));
         open.push(policy);
     }
