@@ -16,7 +16,7 @@ use crate::{
         Engine,
         booting::Boot,
         event::Event,
-        sending::{Delivered, Fate, Landed, Parcel, Staged, fencing, run_out},
+        sending::{Batch, Delivered, Fate, Landed, Parcel, Staged, fencing, run_out},
         station::StationId,
     },
     erased::{BoxSync, NoSync},
@@ -78,7 +78,7 @@ impl Engine {
     pub(crate) fn open(&mut self, station: StationId, shard: usize) {
         let mut rng = self.fork();
         let at = &mut self.stations[station.0];
-        if !at.listed || !at.remembered {
+        if !at.begun || !at.remembered {
             return;
         }
         let of = &mut at.shards[shard];
@@ -172,13 +172,17 @@ impl Engine {
         }
     }
 
-    /// Puts a reaction into the next transaction of its shard.
-    pub(crate) fn stage(&mut self, station: StationId, staged: Staged) {
-        let shard = self.stations[station.0].shard_of(&staged.key);
+    /// Puts a reaction, whose steps are there already, into the next transaction of its shard.
+    pub(crate) fn stage(&mut self, station: StationId, shard: usize, staged: Staged, now: Instant) {
         let batch = &mut self.stations[station.0].shards[shard].batch;
-        batch.push(staged);
-        if batch.len() >= BATCH {
-            let batch = std::mem::replace(batch, Vec::with_capacity(BATCH));
+        if self.dry_run {
+            let steps = std::mem::take(&mut batch.steps);
+            return self.plan(station, &staged, &steps, now);
+        }
+        batch.staged.push(staged);
+        if batch.staged.len() >= BATCH {
+            let room = Batch { staged: Vec::with_capacity(BATCH), steps: Vec::with_capacity(BATCH) };
+            let batch = std::mem::replace(batch, room);
             self.send(station, shard, batch, Hurry::No);
         }
     }
@@ -188,21 +192,21 @@ impl Engine {
         for index in 0..self.stations.len() {
             for shard in 0..self.stations[index].shards.len() {
                 let batch = std::mem::take(&mut self.stations[index].shards[shard].batch);
-                if !batch.is_empty() {
-                    let hurry = if batch.len() <= HANDFUL { Hurry::Yes } else { Hurry::No };
+                if !batch.staged.is_empty() {
+                    let hurry = if batch.staged.len() <= HANDFUL { Hurry::Yes } else { Hurry::No };
                     self.send(StationId(index), shard, batch, hurry);
                 }
             }
         }
     }
 
-    fn send(&mut self, station: StationId, shard: usize, staged: Vec<Staged>, hurry: Hurry) {
+    fn send(&mut self, station: StationId, shard: usize, batch: Batch, hurry: Hurry) {
         let of = &self.stations[station.0].shards[shard];
         let parcel = Parcel {
             station,
             shard,
             publisher: of.publisher.clone(),
-            staged,
+            batch,
             tenure: of.tenure.clone(),
             target: self.target.clone(),
             shares: self.shares.clone(),
@@ -230,30 +234,30 @@ impl Engine {
             // Whoever has it now looks at everything again.
             return fate.keys().iter().for_each(|key| self.give_back(station, key, now));
         }
-        let (error, staged) = match fate {
-            Fate::Refused(error, staged) => (error, staged),
+        let (error, batch) = match fate {
+            Fate::Refused(error, batch) => (error, batch),
             Fate::Taken(revision, delivered) => {
                 self.go_on(station, shard, now);
                 return delivered.into_iter().for_each(|one| self.delivered(station, revision, one, now));
             }
         };
         match error {
-            CommitError::Unavailable(message) => self.stall(station, shard, &staged, &message, now),
+            CommitError::Unavailable(message) => self.stall(station, shard, &batch.staged, &message, now),
             CommitError::Fenced(message) => {
                 tracing::warn!(publisher = %self.stations[station.0].shards[shard].publisher, message, "fenced");
-                for one in staged {
+                for one in batch.staged {
                     self.give_back(station, &one.key, now);
                 }
                 self.doubt(station, shard, now);
             }
             // Only one of them is to blame.
-            _ if staged.len() > 1 => {
-                for one in staged {
-                    self.send(station, shard, vec![one], Hurry::Yes);
+            _ if batch.staged.len() > 1 => {
+                for one in batch.split() {
+                    self.send(station, shard, one, Hurry::Yes);
                 }
             }
             error => {
-                for one in staged {
+                for one in batch.staged {
                     let publications = &mut self.stations[station.0].shards[shard].publications;
                     publications.refused(&one.key);
                     if let CommitError::Foreign { key, .. } = &error {
