@@ -94,6 +94,8 @@ pub(crate) struct Engine {
     /// When all who listen to agents look again, if they are to.
     pub(crate) sweep_at: Option<Instant>,
     pub(crate) epoch: Option<Epoch>,
+    /// The last attempt to sync that had begun when it said so.
+    pub(crate) met: u64,
     /// Counts attempts to sync.
     pub(crate) attempts: u64,
     pub(crate) dry_run: bool,
@@ -303,6 +305,7 @@ impl Engine {
                 writeback: Writeback::default(),
                 versions: Versions::default(),
                 phase: Phase::Absent,
+                epoch: None,
                 attempt: 0,
                 held: false,
                 tenure: Tenure::default(),

@@ -61,4 +61,4 @@ pub use snapshot::Snapshot;
 pub use source::{
     Change, CommitError, Event, Remote, RemoteBuilder, RemoteError, RemoteSync, Source, Store, StoreSync, WatchError,
 };
-pub use target::{OpenSync, Target, TargetEvent};
+pub use target::{OpenSync, SyncEnded, Target, TargetEvent};

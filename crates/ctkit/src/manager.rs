@@ -264,6 +264,7 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             sweep_at: None,
             epoch: None,
             attempts: 0,
+            met: 0,
             dry_run: self.dry_run,
             plans: Vec::new(),
             settled: Vec::new(),

@@ -12,6 +12,7 @@ mod listing;
 mod lives;
 mod log;
 mod net;
+mod obstructed;
 mod ordering;
 mod panicking;
 mod parts;
