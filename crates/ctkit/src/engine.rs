@@ -33,7 +33,10 @@ use std::{
 
 use nimbus_core::{Epoch, KeyHashes, KeyMap, Kind, Labels, ObjectKey, PublisherId, Revision};
 use rand::{SeedableRng as _, rngs::SmallRng};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_stream::StreamExt as _;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -54,7 +57,7 @@ use self::{
 };
 use crate::{
     context::Surroundings,
-    controller::{Controller, Deletion},
+    controller::{Controller, ControllerError, Deletion},
     erased::{ErasedTarget, ErasedWriter},
     instances::{ShardEvents, Shares},
     plan::Planned,
@@ -63,6 +66,7 @@ use crate::{
     ready::Readiness,
     reflector::{Reflector, Reflectors},
     snapshot::Snapshot,
+    stage::Stage,
 };
 
 /// The engine: owns the queue and everything that is known.
@@ -101,6 +105,7 @@ pub(crate) struct Engine {
     pub(crate) dry_run: bool,
     pub(crate) plans: Vec<Planned>,
     pub(crate) settled: Vec<tokio::sync::oneshot::Sender<()>>,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) readiness: Readiness,
     pub(crate) rng: SmallRng,
 }
@@ -111,6 +116,12 @@ pub(crate) struct Watched {
     stop: CancellationToken,
     /// Everything up to here was heard.
     pub(crate) told: Option<Revision>,
+}
+
+/// Somebody who wants to know how far some controllers are.
+pub(crate) struct Listener {
+    pub(crate) controllers: Vec<StationId>,
+    pub(crate) told: watch::Sender<Stage>,
 }
 
 /// Events that wait for the engine. Whoever sends one more waits; nothing is lost.
@@ -188,6 +199,7 @@ impl Engine {
         let observing = self.observe(now);
         self.follow_references();
         self.look_for_settled();
+        self.look_for_stages();
         [stalled, sweeping, writing, observing, self.queue.deadline()].into_iter().flatten().min()
     }
 
@@ -350,6 +362,21 @@ impl Engine {
         });
     }
 
+    /// The controllers of these names; all, if there are none.
+    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<StationId>, ControllerError> {
+        if names.is_empty() {
+            return Ok(self.stations.iter().map(|at| at.id).collect());
+        }
+        let find = |name: &String| {
+            let found = self.stations.iter().find(|at| *at.name == **name).map(|at| at.id);
+            found.ok_or_else(|| ControllerError::NoSuchController {
+                name: name.clone(),
+                known: self.stations.iter().map(|at| at.name.to_string()).collect(),
+            })
+        };
+        names.iter().map(find).collect()
+    }
+
     pub(crate) fn fork(&mut self) -> SmallRng {
         SmallRng::from_rng(&mut self.rng)
     }
@@ -363,6 +390,15 @@ impl Engine {
             // Whoever does not wait any more need not be told.
             let _ = waiting.send(());
         }
+    }
+}
+
+// === impl Watched ===
+
+impl Watched {
+    /// Whether everything that it has told was heard.
+    pub(crate) fn has_heard_all(&self) -> bool {
+        self.told.is_some_and(|told| self.reflector.has_told_all(told))
     }
 }
 

@@ -20,6 +20,7 @@ mod process;
 mod publishing;
 mod references;
 mod retrying;
+mod stages;
 mod status;
 mod steering;
 mod stopping;
