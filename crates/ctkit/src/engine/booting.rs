@@ -137,7 +137,7 @@ impl Engine {
     pub(crate) fn is_missed(&self, station: StationId, key: &ObjectKey, now: Instant) -> bool {
         let at = &self.stations[station.0];
         let Phase::Booting(boot) = &at.shards[at.shard_of(key)].phase else { return false };
-        now < boot.begun + PATIENCE
+        (boot.lists || now < boot.begun + PATIENCE)
             && boot.waiting.contains(key)
             && self
                 .remembered_children(station, key)

@@ -40,7 +40,7 @@ impl Engine {
                 self.finish_list(station, now);
             }
             let at = &mut self.stations[station.0];
-            if at.listed || !batch.keys.is_empty() {
+            if !at.begun && (at.listed || !batch.keys.is_empty()) {
                 at.begun = true;
                 self.open_all(station);
             }
