@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::{
     engine::referring::SharedReferences,
+    few::Few,
     queue::{Cause, Causes},
     references::Ref,
     reflector::Reflectors,
@@ -42,7 +43,7 @@ pub(crate) struct Surroundings {
 #[derive(Default)]
 pub(crate) struct Wishes {
     /// What should be published.
-    pub(crate) children: Vec<nimbus_store::Draft>,
+    pub(crate) children: Few<nimbus_store::Draft>,
     /// What it has looked at.
     pub(crate) references: BTreeSet<Ref>,
     /// What it says of the object, in order.
@@ -65,6 +66,26 @@ impl Context {
     ) -> Self {
         let wishes = Mutex::default();
         Self(Arc::new(Inner { surroundings, object, attempt, causes, publishes, wishes }))
+    }
+
+    /// The same, in place of one that nobody needs any more, if that is so.
+    pub(crate) fn renewed(
+        spare: Option<Self>,
+        surroundings: &Arc<Surroundings>,
+        object: Arc<Record>,
+        circumstances: (u32, Causes),
+        publishes: bool,
+    ) -> Self {
+        if let Some(mut spare) = spare
+            && let Some(inner) = Arc::get_mut(&mut spare.0)
+            && Arc::ptr_eq(&inner.surroundings, surroundings)
+        {
+            (inner.attempt, inner.causes) = circumstances;
+            (inner.object, inner.publishes) = (object, publishes);
+            *inner.wishes.get_mut() = Wishes::default();
+            return spare;
+        }
+        Self::new(surroundings.clone(), object, circumstances, publishes)
     }
 
     /// The name of the controller.

@@ -7,6 +7,7 @@ pub(crate) mod event;
 mod finishing;
 mod fleet;
 pub(crate) mod flights;
+mod fresh;
 mod memory;
 pub(crate) mod observing;
 mod planning;
@@ -43,11 +44,12 @@ use self::{
     agents::Agents,
     event::Event,
     flights::Flights,
+    fresh::Fresh,
     observing::Rounds,
     publishing::Phase,
     referring::SharedReferences,
-    run::Runner,
-    sending::Landed,
+    run::{Common, Runner},
+    sending::{Batch, Landed},
     station::{Shard, Station, StationId},
     tenure::Tenure,
     versions::Versions,
@@ -132,12 +134,13 @@ impl Engine {
     pub(crate) async fn run(&mut self) {
         for at in &mut self.stations {
             at.objects = Some(self.reflectors.get(&at.kind));
-            at.surroundings = Some(Arc::new(Surroundings {
+            let surroundings = Arc::new(Surroundings {
                 controller: at.name.clone(),
                 dry_run: self.dry_run,
                 reflectors: self.reflectors.clone(),
                 references: at.references.clone(),
-            }));
+            });
+            at.common = Some(Arc::new(Common { reactor: at.reactor.clone(), surroundings, deadline: at.deadline }));
         }
         for kind in self.kinds() {
             self.watch(&kind);
@@ -202,11 +205,11 @@ impl Engine {
 
     fn take(&mut self, event: Event, now: Instant) {
         match event {
-            Event::Woken(kind, batch) => {
+            Event::Woken(kind, batch, records) => {
                 if let Some(watched) = self.watched.get_mut(&kind) {
                     watched.told = batch.revision.or(watched.told);
                 }
-                if kind == memory::kind() { self.recall(&batch) } else { self.woken(&kind, &batch, now) }
+                if kind == memory::kind() { self.recall(&batch) } else { self.woken(&kind, &batch, &records, now) }
             }
             Event::Finished(finished) => finished.into_iter().for_each(|finished| self.finished(finished, now)),
             Event::Landed(landed) => self.landed(landed, now),
@@ -232,16 +235,16 @@ impl Engine {
         }
         let stop = self.runner.abort.child_token();
         let reflector = self.reflectors.get(kind);
-        let mut changes = reflector.subscribe();
+        let mut changes = reflector.subscribe_early();
         self.watched.insert(kind.clone(), Watched { reflector, stop: stop.clone(), told: None });
         let (events, kind) = (self.runner.events.clone(), kind.clone());
         self.runner.tracker.spawn(async move {
             loop {
-                let batch = tokio::select! {
+                let (batch, records) = tokio::select! {
                     () = stop.cancelled() => return,
-                    batch = changes.next() => batch,
+                    told = changes.next_records() => told,
                 };
-                if events.send(Event::Woken(kind.clone(), batch)).await.is_err() {
+                if events.send(Event::Woken(kind.clone(), batch, records)).await.is_err() {
                     return;
                 }
             }
@@ -287,10 +290,10 @@ impl Engine {
         }
     }
 
-    /// Objects of a kind as they are now.
+    /// Objects of a kind as they are now, as far as they are listed.
     pub(crate) fn snapshot(&self, kind: &Kind) -> Snapshot {
         match self.watched.get(kind) {
-            Some(watched) => watched.reflector.snapshot(),
+            Some(watched) => watched.reflector.early_snapshot(),
             None => self.reflectors.snapshot(),
         }
     }
@@ -316,10 +319,11 @@ impl Engine {
                 phase: Phase::Absent,
                 epoch: None,
                 attempt: 0,
+                broken_off: 0,
                 held: false,
                 tenure: Tenure::default(),
                 stalled: None,
-                batch: Vec::new(),
+                batch: Batch::default(),
             }
         };
         let now = Instant::now();
@@ -336,7 +340,7 @@ impl Engine {
             kind: controller.reactor.kind(),
             reactor: controller.reactor,
             objects: None,
-            surroundings: None,
+            common: None,
             outputs: controller.outputs,
             deadline: controller.deadline,
             finalizer: controller.finalizer.map(Into::into),
@@ -351,7 +355,9 @@ impl Engine {
             news: KeyMap::default(),
             telling: KeyMap::default(),
             listens: true,
+            begun: false,
             listed: false,
+            fresh: Fresh::default(),
             remembered: !remembers,
             rounds,
         });

@@ -28,7 +28,7 @@ pub(crate) trait ErasedWriter: Send + Sync {
 
 /// A bus of whatever sort.
 pub(crate) trait ErasedTarget: Send + Sync {
-    fn commit(&self, txn: Txn) -> BoxCommit;
+    fn commit(&self, txn: Arc<Txn>) -> BoxCommit;
     fn begin_sync(
         &self,
         publisher: PublisherId,
@@ -63,9 +63,9 @@ impl<S: Source> ErasedWriter for Shared<S> {
 }
 
 impl<T: Target> ErasedTarget for Shared<T> {
-    fn commit(&self, txn: Txn) -> BoxCommit {
+    fn commit(&self, txn: Arc<Txn>) -> BoxCommit {
         let target = self.0.clone();
-        Box::pin(async move { target.commit(txn).await })
+        Box::pin(async move { target.commit_shared(txn).await })
     }
 
     fn begin_sync(

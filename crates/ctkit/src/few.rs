@@ -20,6 +20,14 @@ impl<T> Few<T> {
         }
     }
 
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        match self {
+            Self::None => [].iter_mut(),
+            Self::One(one) => std::slice::from_mut(one).iter_mut(),
+            Self::Many(many) => many.iter_mut(),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

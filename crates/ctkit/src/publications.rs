@@ -67,7 +67,7 @@ impl Publications {
     ///
     /// # Errors
     /// If a child is there twice, or is another owner's. Then nothing is staged.
-    pub(crate) fn stage(&mut self, owner: &Owner, drafts: Vec<Draft>) -> Result<Vec<Step>, Collision> {
+    pub(crate) fn stage(&mut self, owner: &Owner, drafts: Few<Draft>) -> Result<impl Iterator<Item = Step>, Collision> {
         let (wanted, fresh) = self.check(owner, &drafts)?;
         let gone = if planted::is(Bug::ForgetChild) { Vec::new() } else { self.gone(&owner.key, &drafts) };
         for child in fresh.iter() {
@@ -76,12 +76,12 @@ impl Publications {
         self.open.insert(owner.key.clone(), Open { goal: Goal::Published(wanted), fresh });
 
         // One that is right already, as that of a derived draft, is left as it is.
-        let owned = |draft: Draft| match &draft.owner {
+        let owned = move |draft: Draft| match &draft.owner {
             Some(named) if owner.is(named) => draft,
-            _ => Draft { owner: Some(Arc::new(owner.to_wire())), ..draft },
+            _ => Draft { owner: Some(owner.named()), ..draft },
         };
-        let upserts = drafts.into_iter().map(|draft| Op::Upsert(owned(draft)));
-        Ok(upserts.chain(gone.into_iter().map(Op::Delete)).map(Step::from).collect())
+        let upserts = drafts.into_iter().map(move |draft| Op::Upsert(owned(draft)));
+        Ok(upserts.chain(gone.into_iter().map(Op::Delete)).map(Step::from))
     }
 
     /// The transaction after which an owner has no children, whatever life they are of.
@@ -176,10 +176,10 @@ impl Publications {
 
     /// What an owner wants, and what of it is new. The keys that are already held, so that a name that is published again
     /// and again takes memory once.
-    fn check(&self, owner: &Owner, drafts: &[Draft]) -> Result<(Few<ObjectKey>, Few<ObjectKey>), Collision> {
+    fn check(&self, owner: &Owner, drafts: &Few<Draft>) -> Result<(Few<ObjectKey>, Few<ObjectKey>), Collision> {
         let mut seen = HashSet::new();
         let (mut wanted, mut fresh) = (Few::None, Few::None);
-        for Draft { key, .. } in drafts {
+        for Draft { key, .. } in drafts.iter() {
             if drafts.len() > 1 && !seen.insert(key) {
                 return Err(Collision::Twice { child: key.clone(), owner: owner.key.clone() });
             }
@@ -232,7 +232,7 @@ impl Publications {
     }
 
     /// What an owner may have, and does not want any more.
-    fn gone(&self, owner: &ObjectKey, drafts: &[Draft]) -> Vec<ObjectKey> {
+    fn gone(&self, owner: &ObjectKey, drafts: &Few<Draft>) -> Vec<ObjectKey> {
         if self.children(owner).next().is_none() {
             return Vec::new();
         }

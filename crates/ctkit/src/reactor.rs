@@ -6,7 +6,7 @@ use std::{future::Future, sync::Arc};
 
 use nimbus_core::{Failure, Object};
 
-pub(crate) use self::erased::{Call, Erased, ErasedReactor, Reaction};
+pub(crate) use self::erased::{Call, Caller, Erased, ErasedReactor, Reaction};
 use crate::{action::Action, context::Context, report::AgentReport};
 
 /// Decides what follows from objects of kind `K`.

@@ -77,9 +77,14 @@ impl Reflector {
         self.0.shared().snapshot()
     }
 
-    /// One object of [`Reflector::snapshot`].
+    /// One object of [`Reflector::early_snapshot`].
     pub(crate) fn find(&self, key: &ObjectKey) -> Option<Arc<Record>> {
         self.0.shared().find(key)
+    }
+
+    /// As long as this is the same, whatever was read of [`Self::early_snapshot`] would be read again.
+    pub(crate) fn edits(&self) -> u64 {
+        self.0.shared().edits()
     }
 
     /// Waits until an object is no longer as it was seen: another revision or life of it, or none.
@@ -89,7 +94,17 @@ impl Reflector {
 
     /// Tells of everything there is, and then of everything that changes.
     pub fn subscribe(&self) -> Subscription {
-        Subscription::new(self.clone(), self.0.shared().open_mailbox())
+        Subscription::new(self.clone(), self.0.shared().open_mailbox(false))
+    }
+
+    /// The same, and does not wait for the end of the first list: what was read of it is in [`Self::early_snapshot`].
+    pub(crate) fn subscribe_early(&self) -> Subscription {
+        Subscription::new(self.clone(), self.0.shared().open_mailbox(true))
+    }
+
+    /// [`Reflector::snapshot`], or what was read of the first list.
+    pub(crate) fn early_snapshot(&self) -> Snapshot {
+        self.0.shared().early_snapshot()
     }
 
     /// Waits until everything was listed once.

@@ -17,6 +17,11 @@ pub trait Target: Send + Sync + 'static {
     /// Makes all changes of a transaction, or none.
     fn commit(&self, txn: Txn) -> impl Future<Output = Result<Committed, CommitError>> + Send;
 
+    /// The same for a transaction that somebody looks at again afterwards. A target that only reads it need not copy it.
+    fn commit_shared(&self, txn: Arc<Txn>) -> impl Future<Output = Result<Committed, CommitError>> + Send {
+        self.commit(Arc::unwrap_or_clone(txn))
+    }
+
     /// Begins to say everything that a publisher wants to exist. What it commits from here on counts as said.
     fn begin_sync(
         &self,

@@ -17,6 +17,9 @@
 //! remembers what it has published, so that it can withdraw it; kube-runtime leaves that to the server. `--remember` also
 //! writes down which version was dealt with, as reactors want it that compare versions; kube-runtime has nothing like it.
 //!
+//! Ours begins to react while the list is still being read; kube-runtime waits for the end of the list, also if it is
+//! told of the objects before.
+//!
 //! Time is from the first event to the last child, and to the last status if there are any. Memory is the peak of the
 //! process, and each round has a process of its own. The defaults are what is fastest with 100,000 objects: an ordinary [`Controller`](kube_runtime::Controller) on a
 //! runtime of many threads, with its concurrency limited. Both of its queues are hash maps that are searched from the

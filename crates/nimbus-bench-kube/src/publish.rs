@@ -118,7 +118,7 @@ fn draft(kind: &Kind, child: Placement) -> Result<Draft, Invalid> {
         generation: None,
         labels: Labels::new(&labels.unwrap_or_default())?,
         refs: [].into(),
-        owner: owner.map(Arc::new),
+        owner: owner.map(Into::into),
         annotations: Annotations::default(),
         audience: Audience::Everyone,
         spec: child.spec.pack().encode_to_vec().into(),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, Finalizers, Generation, Invalid, Kind, Labels, ObjectKey, Reference, Revision, Uid,
+    Annotations, Audience, Finalizers, Generation, Invalid, Kind, Labels, ObjectKey, Owner, Reference, Revision, Uid,
 };
 use nimbus_store::{Draft, Filter, FinalizersDraft, Op, Precondition, Scope, StatusDraft, Step, Viewer};
 use nimbus_wire::v1;
@@ -71,7 +71,7 @@ impl Converter<'_> {
             generation: (object.generation != 0).then_some(Generation(object.generation)),
             labels: Labels::new(&object.labels).map_err(|error| fault::field(&at("labels"), &error))?,
             refs,
-            owner: object.owner.map(Arc::new),
+            owner: object.owner.map(Owner::from),
             annotations: Annotations::new(object.annotations)
                 .map_err(|error| fault::field(&at("annotations"), &error))?,
             audience: Audience::from_wire(object.audience.as_ref())

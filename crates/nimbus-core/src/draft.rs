@@ -7,10 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use nimbus_wire::v1;
-
 use crate::{
-    AgentId, Annotations, Audience, Generation, Invalid, Kind, Labels, ObjectKey, Reference, Selector, Spec, Uid,
+    AgentId, Annotations, Audience, Generation, Invalid, Kind, Labels, ObjectKey, Owner, Reference, Selector, Spec,
+    Uid,
     labels::{check_key, check_value},
 };
 
@@ -29,18 +28,25 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a draft does nothing until it is published"]
 pub struct Draft<K> {
-    namespace: String,
-    name: String,
+    name: Name,
     uid: Option<Uid>,
     generation: Option<Generation>,
-    /// In the order of their keys, each once.
-    labels: Vec<(String, String)>,
+    labels: Labels,
     annotations: BTreeMap<String, String>,
     audience: Audience,
     refs: Vec<Reference>,
-    owner: Option<v1::Owner>,
+    owner: Option<Owner>,
     spec: K,
     flaws: Vec<Invalid>,
+}
+
+/// What a draft is called.
+#[derive(Debug, Clone)]
+enum Name {
+    /// As somebody has said it, right or wrong.
+    Said { namespace: String, name: String },
+    /// It was computed, and is right.
+    Key(ObjectKey),
 }
 
 /// A draft that was checked, taken apart.
@@ -62,7 +68,7 @@ pub struct DraftParts<K> {
     /// What it needs, each referent once.
     pub refs: Arc<[Reference]>,
     /// On whose behalf it exists.
-    pub owner: Option<v1::Owner>,
+    pub owner: Option<Owner>,
     /// What should be true.
     pub spec: K,
 }
@@ -89,16 +95,15 @@ fn display_flaws(flaws: &[Invalid]) -> String {
 impl<K: Spec> Draft<K> {
     /// An object of this name, for everyone.
     pub fn new(name: &str, spec: K) -> Self {
-        Self::named(name.to_owned(), spec)
+        Self::named(Name::Said { namespace: String::new(), name: name.to_owned() }, spec)
     }
 
-    fn named(name: String, spec: K) -> Self {
+    fn named(name: Name, spec: K) -> Self {
         Self {
-            namespace: String::new(),
             name,
             uid: None,
             generation: None,
-            labels: Vec::new(),
+            labels: Labels::default(),
             annotations: BTreeMap::new(),
             audience: Audience::Everyone,
             refs: Vec::new(),
@@ -110,16 +115,14 @@ impl<K: Spec> Draft<K> {
 
     /// Puts it into a namespace.
     pub fn in_namespace(self, namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), ..self }
+        let (_, name) = self.name.texts();
+        Self { name: Name::Said { namespace: namespace.to_owned(), name: name.to_owned() }, ..self }
     }
 
     /// Adds a label, or changes it.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.note("label", check_key(key).and_then(|()| check_value(value)));
-        match self.labels.binary_search_by(|(before, _)| before.as_str().cmp(key)) {
-            Ok(at) => value.clone_into(&mut self.labels[at].1),
-            Err(at) => self.labels.insert(at, (key.to_owned(), value.to_owned())),
-        }
+        self.labels = self.labels.with(key, value);
         self
     }
 
@@ -207,7 +210,7 @@ impl<K: Spec> Draft<K> {
             key,
             uid: self.uid,
             generation: self.generation,
-            labels: Labels::from_checked(&self.labels),
+            labels: self.labels,
             annotations: Annotations::new(self.annotations).expect("annotations were checked when they were added"),
             audience: self.audience,
             refs: once_each(self.refs),
@@ -217,18 +220,39 @@ impl<K: Spec> Draft<K> {
     }
 
     fn key(&self) -> Result<ObjectKey, InvalidDraft> {
-        let key = ObjectKey::new(K::kind(), &self.namespace, &self.name);
+        let key = match &self.name {
+            Name::Said { namespace, name } => ObjectKey::new(K::kind(), namespace, name),
+            Name::Key(key) => Ok(key.clone()),
+        };
         let flaws = match key {
             Ok(key) if self.flaws.is_empty() => return Ok(key),
             Ok(_) => self.flaws.clone(),
             Err(flaw) => std::iter::once(flaw).chain(self.flaws.iter().cloned()).collect(),
         };
-        Err(InvalidDraft { kind: K::kind(), name: self.name.clone(), flaws })
+        Err(InvalidDraft { kind: K::kind(), name: self.name.texts().1.to_owned(), flaws })
     }
 
     /// Remembers what is wrong with a field.
     fn note(&mut self, field: &'static str, result: Result<(), Invalid>) {
         self.flaws.extend(result.err().map(|flaw| Invalid { what: field, ..flaw }));
+    }
+}
+
+// === impl Name ===
+
+impl Name {
+    /// Namespace and name.
+    fn texts(&self) -> (&str, &str) {
+        match self {
+            Self::Said { namespace, name } => (namespace, name),
+            Self::Key(key) => (key.namespace(), key.name()),
+        }
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts() == other.texts()
     }
 }
 

@@ -147,8 +147,7 @@ impl ObjectKey {
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &Self) -> bool {
         let (one, two) = (&self.0, &other.0);
-        Arc::ptr_eq(one, two)
-            || (one.hash == two.hash && one.names.bytes() == two.names.bytes() && one.kind == two.kind)
+        Arc::ptr_eq(one, two) || (one.hash == two.hash && one.names == two.names && one.kind == two.kind)
     }
 }
 
@@ -172,7 +171,7 @@ impl Ord for ObjectKey {
         if Arc::ptr_eq(one, two) {
             return Ordering::Equal;
         }
-        one.kind.cmp(&two.kind).then_with(|| one.names.bytes().cmp(&two.names.bytes()))
+        one.kind.cmp(&two.kind).then_with(|| one.names.cmp(&two.names))
     }
 }
 

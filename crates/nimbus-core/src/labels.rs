@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use arrayvec::ArrayString;
+
 use crate::id::Invalid;
 
 /// Key and value pairs that selectors look at. Cheap to clone.
@@ -11,8 +13,15 @@ use crate::id::Invalid;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Labels(Arc<str>);
 
+/// Where the text is put together: few labels need no room of their own for that.
+#[derive(Default)]
+struct Scratch {
+    short: ArrayString<256>,
+    long: String,
+}
+
 /// Stands in no key and no value, and before everything that does.
-const END: char = '\0';
+const END: &str = "\0";
 
 /// Room for a DNS prefix and a name.
 const MAX_KEY: usize = 253;
@@ -32,12 +41,12 @@ pub(crate) fn is_value_char(c: char) -> bool {
 }
 
 pub(crate) fn check_key(key: &str) -> Result<(), Invalid> {
-    let valid = !key.is_empty() && key.len() <= MAX_KEY && key.chars().all(is_key_char);
+    let valid = !key.is_empty() && key.len() <= MAX_KEY && key.bytes().all(|byte| is_key_char(byte.into()));
     valid.then_some(()).ok_or_else(|| Invalid::new("label", key, KEY_RULE))
 }
 
 pub(crate) fn check_value(value: &str) -> Result<(), Invalid> {
-    let valid = value.len() <= MAX_VALUE && value.chars().all(is_value_char);
+    let valid = value.len() <= MAX_VALUE && value.bytes().all(|byte| is_value_char(byte.into()));
     valid.then_some(()).ok_or_else(|| Invalid::new("label", value, VALUE_RULE))
 }
 
@@ -53,24 +62,21 @@ impl Labels {
             check_key(key)?;
             check_value(value)?;
         }
-        Ok(Self::pack(labels))
+        let mut scratch = Scratch::default();
+        labels.iter().for_each(|(key, value)| scratch.label(key, value));
+        Ok(scratch.labels())
     }
 
-    /// Takes labels that were checked, in the order of their keys.
-    pub(crate) fn from_checked(labels: &[(String, String)]) -> Self {
-        Self::pack(labels.iter().map(|(key, value)| (key, value)))
-    }
-
-    fn pack<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)> + Clone) -> Self {
-        let len = labels.clone().into_iter().map(|(key, value)| key.len() + value.len() + 2).sum();
-        let mut text = String::with_capacity(len);
-        for (key, value) in labels {
-            text.push_str(key);
-            text.push(END);
-            text.push_str(value);
-            text.push(END);
+    /// These and one more that was checked, in place of another of its key.
+    #[must_use]
+    pub(crate) fn with(&self, key: &str, value: &str) -> Self {
+        let mut scratch = Scratch::default();
+        let (before, after): (Vec<_>, Vec<_>) =
+            self.iter().filter(|(other, _)| *other != key).partition(|(other, _)| *other < key);
+        for (key, value) in before.into_iter().chain([(key, value)]).chain(after) {
+            scratch.label(key, value);
         }
-        Self(text.into())
+        scratch.labels()
     }
 
     /// The value of a label.
@@ -80,8 +86,7 @@ impl Labels {
 
     /// All labels, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut parts = self.0.split_terminator(END);
-        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+        pairs(&self.0)
     }
 
     /// How many there are.
@@ -98,6 +103,38 @@ impl Labels {
     pub fn to_wire(&self) -> BTreeMap<String, String> {
         self.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
+}
+
+// === impl Scratch ===
+
+impl Scratch {
+    fn label(&mut self, key: &str, value: &str) {
+        for part in [key, END, value, END] {
+            if self.long.is_empty() && self.short.try_push_str(part).is_ok() {
+                continue;
+            }
+            if self.long.is_empty() {
+                self.long.push_str(&self.short);
+            }
+            self.long.push_str(part);
+        }
+    }
+
+    fn labels(&self) -> Labels {
+        Labels(if self.long.is_empty() { &*self.short } else { &*self.long }.into())
+    }
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text;
+    let mut part = move || {
+        // A separator is one byte.
+        let end = rest.bytes().position(|byte| byte == 0)?;
+        let (part, after) = (&rest[..end], &rest[end + 1..]);
+        rest = after;
+        Some(part)
+    };
+    std::iter::from_fn(move || Some((part()?, part()?)))
 }
 
 impl fmt::Debug for Labels {

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, Digest, Finalizers, Generation, Invalid, Kind, Labels, LeafHasher, ObjectKey, PublisherId,
-    Reference, Revision, Uid,
+    Annotations, Audience, Digest, Finalizers, Generation, Invalid, Kind, Labels, LeafHasher, ObjectKey, Owner,
+    PublisherId, Reference, Revision, Uid,
 };
 use nimbus_wire::v1;
 use prost::{Message as _, encoding::encoded_len_varint};
@@ -37,7 +37,7 @@ pub struct Content {
     /// What it needs.
     pub refs: Arc<[Reference]>,
     /// On whose behalf it exists.
-    pub owner: Option<Arc<v1::Owner>>,
+    pub owner: Option<Owner>,
     /// The publisher that owns the spec.
     pub manager: PublisherId,
     /// Notes for people and programs.
@@ -127,6 +127,12 @@ struct Packed {
 // === impl Content ===
 
 impl Content {
+    /// The object as an observer sees it, in one piece, for those who keep no record of it.
+    pub fn encode(&self, revision: Revision) -> Bytes {
+        let Encoded { body, audience_field, .. } = Encoded::new(self, revision);
+        if audience_field.is_empty() { body } else { [&body[..], &audience_field].concat().into() }
+    }
+
     /// Reads what [`Record::encoded`] wrote for an observer, and the revision in it.
     ///
     /// # Errors
@@ -153,7 +159,7 @@ impl Content {
             generation: Generation(object.generation),
             labels: Labels::new(&object.labels)?,
             refs: object.refs.iter().map(Reference::try_from).collect::<Result<_, _>>()?,
-            owner: object.owner.clone().map(Arc::new),
+            owner: object.owner.clone().map(Owner::from),
             manager: PublisherId::new(&object.manager)?,
             annotations: Annotations::new(object.annotations.clone())?,
             finalizers: Finalizers::new(object.finalizers.iter().map(String::as_str))?,
@@ -326,7 +332,7 @@ impl Record {
             generation: self.generation,
             labels: self.labels.clone(),
             refs: self.refs.clone(),
-            owner: self.owner().map(Arc::new),
+            owner: self.owner().map(Owner::from),
             manager: self.manager.clone(),
             annotations: self.annotations(),
             finalizers: self.finalizers(),

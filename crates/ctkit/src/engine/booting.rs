@@ -1,9 +1,9 @@
 //! The first look at every object of a shard, at some of them at a time.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use nimbus_core::{
-    KeyHashes, KeyMap, KeySet, ObjectKey,
+    KeyHashes, KeyMap, KeySet, Kind, ObjectKey,
     planted::{self, Bug},
 };
 use nimbus_store::Record;
@@ -26,8 +26,12 @@ pub(crate) struct Boot {
     sync: BoxSync,
     /// What was on the bus before.
     before: KeyMap<Arc<Record>>,
-    /// What is not in the queue yet.
+    /// What is not in the queue yet, of what was listed before this began.
     rest: Option<Rest>,
+    /// The same of what was listed since.
+    listed: VecDeque<Arc<Record>>,
+    /// The list has not ended.
+    lists: bool,
     /// In the queue, and not looked at yet.
     waiting: KeySet,
     begun: Instant,
@@ -36,6 +40,8 @@ pub(crate) struct Boot {
 /// The end of a list.
 struct Rest {
     list: Snapshot,
+    /// As it was when the list was taken; see [`Station::edits`].
+    edits: u64,
     /// Where it begins: after this object.
     after: Option<ObjectKey>,
 }
@@ -47,15 +53,6 @@ const PART: usize = 1024;
 /// How long a sync waits for objects that fail. Most failures pass, and an object that never succeeds must not keep its kind
 /// incomplete for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-// === impl Boot ===
-
-impl Boot {
-    /// Everything was looked at.
-    fn is_over(&self) -> bool {
-        self.rest.is_none() && (self.waiting.is_empty() || planted::is(Bug::EndSyncEarly))
-    }
-}
 
 // === impl Engine ===
 
@@ -70,25 +67,47 @@ impl Engine {
         now: Instant,
     ) {
         let at = &mut self.stations[station.0];
-        let (list, shards) = (at.snapshot(), at.shards.len());
+        let (edits, lists) = (at.edits(), !at.listed);
+        let rest = Rest { edits, list: at.snapshot(), after: None };
         let of = &mut at.shards[shard];
         of.publications.recover(&before);
         self.flights
             .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
         of.versions.recover(&before);
-        let is_listed = |key: &ObjectKey| list.get(key).is_some();
-        let mut gone: Vec<_> = at.known.keys().filter(|key| shard_of(key, shards) == shard).cloned().collect();
-        gone.retain(|key| !is_listed(key));
-        gone.extend(of.publications.owners_not_in(is_listed));
-        gone.sort_unstable();
-        gone.dedup();
-        for key in &gone {
-            self.queue.add_in(of.group, at.lane, key.clone(), Cause::Boot, now);
-        }
         let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
-        let rest = Some(Rest { list, after: None });
-        of.phase = Phase::Booting(Boot { sync, before, rest, waiting: gone.into_iter().collect(), begun: now });
-        self.queue.open_group(of.group, now);
+        let (listed, waiting) = (VecDeque::new(), KeySet::default());
+        of.phase = Phase::Booting(Boot { sync, before, rest: Some(rest), listed, lists, waiting, begun: now });
+        if !lists {
+            at.look_for_gone(shard, &mut self.queue, now);
+        }
+        self.queue.open_group(self.stations[station.0].shards[shard].group, now);
+    }
+
+    /// An object of a list that has not ended is to be looked at, if its shard has begun to look at all of them. Says
+    /// whether this was all there is to do.
+    pub(crate) fn list(&mut self, station: StationId, record: &Arc<Record>) -> bool {
+        let at = &mut self.stations[station.0];
+        let shard = at.shard_of(record.key());
+        let of = &mut at.shards[shard];
+        let Phase::Booting(boot) = &mut of.phase else { return false };
+        // What is remembered of it is of before this sync.
+        let was_begun = at.known.get(record.key()).is_some_and(|known| known.begun == of.attempt);
+        let is_next = boot.lists && !was_begun;
+        if is_next {
+            boot.listed.push_back(record.clone());
+        }
+        is_next
+    }
+
+    /// The first list has ended: what is not in it is gone.
+    pub(crate) fn finish_list(&mut self, station: StationId, now: Instant) {
+        for shard in 0..self.stations[station.0].shards.len() {
+            let at = &mut self.stations[station.0];
+            let Phase::Booting(boot) = &mut at.shards[shard].phase else { continue };
+            (boot.lists, boot.begun) = (false, now);
+            at.look_for_gone(shard, &mut self.queue, now);
+            self.close_if_booted(station, shard);
+        }
     }
 
     /// Puts more of what is to be looked at into the queue, where it is almost empty; says whether there was any.
@@ -121,7 +140,7 @@ impl Engine {
     pub(crate) fn is_missed(&self, station: StationId, key: &ObjectKey, now: Instant) -> bool {
         let at = &self.stations[station.0];
         let Phase::Booting(boot) = &at.shards[at.shard_of(key)].phase else { return false };
-        now < boot.begun + PATIENCE
+        (boot.lists || now < boot.begun + PATIENCE)
             && boot.waiting.contains(key)
             && self
                 .remembered_children(station, key)
@@ -131,7 +150,7 @@ impl Engine {
 
     fn close_if_booted(&mut self, station: StationId, shard: usize) {
         let of = &mut self.stations[station.0].shards[shard];
-        if !matches!(&of.phase, Phase::Booting(boot) if boot.is_over()) {
+        if !matches!(&of.phase, Phase::Booting(boot) if boot.is_done()) {
             return;
         }
         let Phase::Booting(Boot { mut sync, .. }) = std::mem::replace(&mut of.phase, Phase::Closing) else {
@@ -157,34 +176,75 @@ impl Engine {
     }
 }
 
+// === impl Boot ===
+
+impl Boot {
+    /// Whether every object was looked at.
+    fn is_done(&self) -> bool {
+        let is_listed = !self.lists && self.rest.is_none() && self.listed.is_empty();
+        is_listed && (self.waiting.is_empty() || planted::is(Bug::EndSyncEarly))
+    }
+
+    /// The next objects, and when they were the newest; see [`Station::edits`].
+    fn next(&mut self, kind: &Kind, is_its: impl Fn(&ObjectKey) -> bool) -> Option<(Vec<Arc<Record>>, u64)> {
+        let Some(Rest { list, after, edits }) = &mut self.rest else {
+            // They came before anything was replaced, or it does not matter what they were.
+            let part = self.listed.len().min(PART);
+            return (part > 0).then(|| (self.listed.drain(..part).collect(), 0));
+        };
+        let records = list.list_after(kind, after.as_ref()).filter(|record| is_its(record.key()));
+        let (part, edits): (Vec<_>, _) = (records.take(PART).cloned().collect(), *edits);
+        *after = part.last().map(|record| record.key().clone());
+        if part.len() < PART {
+            self.rest = None;
+        }
+        Some((part, edits))
+    }
+}
+
 // === impl Station ===
 
 impl Station {
+    /// What was dealt with or published before, and is not listed, is gone: it is looked at as well.
+    fn look_for_gone(&mut self, shard: usize, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) {
+        let (list, shards) = (self.snapshot(), self.shards.len());
+        let of = &mut self.shards[shard];
+        let Phase::Booting(boot) = &mut of.phase else { return };
+        let is_listed = |key: &ObjectKey| list.get(key).is_some();
+        let mut gone: Vec<_> = self.known.keys().filter(|key| shard_of(key, shards) == shard).cloned().collect();
+        gone.retain(|key| !is_listed(key));
+        gone.extend(of.publications.owners_not_in(is_listed));
+        gone.sort_unstable();
+        gone.dedup();
+        for key in &gone {
+            queue.add_in(of.group, self.lane, key.clone(), Cause::Boot, now);
+        }
+        boot.waiting.extend(gone);
+    }
+
     /// The same for one shard.
     fn feed(&mut self, shard: usize, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) -> bool {
         let shards = self.shards.len();
         let of = &mut self.shards[shard];
-        let Phase::Booting(Boot { rest, waiting, .. }) = &mut of.phase else { return false };
-        let Some(Rest { list, after }) = rest else { return false };
+        let Phase::Booting(boot) = &mut of.phase else { return false };
         if queue.counts(self.lane).ready >= PART || queue.is_group_closed(of.group) {
             return false;
         }
-        let keys = list.list_after(&self.kind, after.as_ref()).map(|record| record.key());
-        let part: Vec<_> = keys.filter(|key| shard_of(key, shards) == shard).take(PART).cloned().collect();
-        *after = part.last().cloned();
-        if part.len() < PART {
-            *rest = None;
-        }
-        for key in part {
-            let was_edited = self.known.get(&key).is_some_and(|known| known.begun == of.attempt);
+        let Some((part, edits)) = boot.next(&self.kind, |key| shard_of(key, shards) == shard) else { return false };
+        let mut fresh = Vec::with_capacity(part.len());
+        for record in part {
+            let key = record.key();
+            let was_edited = self.known.get(key).is_some_and(|known| known.begun == of.attempt);
             if !was_edited {
-                waiting.insert(key.clone());
-                queue.add_in(of.group, self.lane, key, Cause::Boot, now);
-            } else if queue.get(self.lane, &key).is_some_and(|view| matches!(view.state, State::Running { .. })) {
+                boot.waiting.insert(key.clone());
+                queue.add_in(of.group, self.lane, key.clone(), Cause::Boot, now);
+                fresh.push(record);
+            } else if queue.get(self.lane, key).is_some_and(|view| matches!(view.state, State::Running { .. })) {
                 // Somebody was faster than the list, and is about to have looked at it.
-                waiting.insert(key);
+                boot.waiting.insert(key.clone());
             }
         }
+        self.fresh.extend(fresh, edits);
         true
     }
 }

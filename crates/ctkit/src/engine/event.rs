@@ -1,6 +1,9 @@
 //! What the engine hears of.
 
+use std::sync::Arc;
+
 use nimbus_core::{Kind, ObjectKey};
+use nimbus_store::Record;
 use tokio::sync::oneshot;
 
 use crate::{
@@ -15,8 +18,8 @@ use crate::{
 
 /// What the engine hears of.
 pub(crate) enum Event {
-    /// Objects of a kind have changed.
-    Woken(Kind, Batch),
+    /// Objects of a kind have changed. What comes from a list that has not ended is there as it was read.
+    Woken(Kind, Batch, Vec<Arc<Record>>),
     /// Reactions are over.
     Finished(Vec<Finished>),
     /// A transaction has reached the bus, or has not.

@@ -90,12 +90,21 @@ impl Engine {
         let of = &mut at.shards[shard];
         of.versions.count(&record, &mut children);
         let owner = Owner { key: key.clone(), uid: record.uid().clone() };
-        match of.publications.stage(&owner, children) {
+        let before = of.batch.steps.len();
+        let collision = match of.publications.stage(&owner, children) {
             Ok(steps) => {
-                let staged = Staged { key, record, sort: Sort::Apply, next, wishes, steps };
-                if self.dry_run { self.plan(station, &staged, now) } else { self.stage(station, staged) }
+                of.batch.steps.extend(steps);
+                None
             }
-            Err(collision) => {
+            Err(collision) => Some(collision),
+        };
+        let steps = of.batch.steps.len() - before;
+        match collision {
+            None => {
+                let staged = Staged { key, record, sort: Sort::Apply, next, wishes, steps };
+                self.stage(station, shard, staged, now);
+            }
+            Some(collision) => {
                 let failure = Failure::from(collision).with_code("COLLISION").permanent();
                 self.fail(station, &key, &record, Finish::from(failure), wishes, now);
             }

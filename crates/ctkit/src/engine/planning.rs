@@ -1,5 +1,6 @@
 //! Dry runs: everything but the effects.
 
+use nimbus_store::Step;
 use tokio::time::Instant;
 
 use crate::{
@@ -11,11 +12,11 @@ use crate::{
 
 impl Engine {
     /// Notes what a reaction would do, and leaves it at that.
-    pub(crate) fn plan(&mut self, station: StationId, staged: &Staged, now: Instant) {
+    pub(crate) fn plan(&mut self, station: StationId, staged: &Staged, steps: &[Step], now: Instant) {
         let at = &mut self.stations[station.0];
         let shard = at.shard_of(&staged.key);
         at.shards[shard].publications.failed(&staged.key);
-        let changes = staged.steps.iter().filter_map(PlannedChange::of).collect();
+        let changes = steps.iter().filter_map(PlannedChange::of).collect();
         self.plans
             .push(Planned { controller: at.name.to_string(), object: staged.key.clone(), changes });
         self.done(station, &staged.key, now);

@@ -16,7 +16,7 @@ use crate::{
         Engine,
         booting::Boot,
         event::Event,
-        sending::{Delivered, Fate, Landed, Parcel, Staged, fencing, run_out},
+        sending::{Batch, Delivered, Fate, Landed, Parcel, Staged, fencing, run_out},
         station::StationId,
     },
     erased::{BoxSync, NoSync},
@@ -69,6 +69,9 @@ pub(crate) const BATCH: usize = 128;
 /// Reactions that the engine publishes itself, if it has nothing else to do: to hand over so few would take longer.
 const HANDFUL: usize = 16;
 
+/// More failures in a row make nobody wait longer.
+const MANY: u32 = 20;
+
 /// How long to wait for a bus that does not take anything.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(10) };
 
@@ -79,7 +82,7 @@ impl Engine {
     pub(crate) fn open(&mut self, station: StationId, shard: usize) {
         let mut rng = self.fork();
         let at = &mut self.stations[station.0];
-        if !at.listed || !at.remembered {
+        if !at.begun || !at.remembered {
             return;
         }
         let of = &mut at.shards[shard];
@@ -92,9 +95,18 @@ impl Engine {
         let (publisher, kinds) = (of.publisher.clone(), at.outputs.clone());
         let (shares, same, tenure) = (self.shares.clone(), self.same, of.tenure.clone());
         let dry_run = self.dry_run;
+        // Whoever did not get to the end of the last sync does not begin the next one at once.
+        let mut failures = of.broken_off;
         self.runner.tracker.spawn(async move {
-            let mut failures = 0;
             loop {
+                if failures > 0 {
+                    let wait = BACKOFF.delay(failures - 1, rng.random());
+                    tokio::select! {
+                        () = runner.abort.cancelled() => return,
+                        () = tenure.over() => return,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                }
                 let opened = async {
                     let permit = shares.permit(Shard::at(shard)).ok_or_else(run_out)?;
                     let (fence, guards) = fencing(permit, same);
@@ -122,13 +134,7 @@ impl Engine {
                 if failures == 0 {
                     tracing::info!(%publisher, %error, "cannot begin to publish, trying again");
                 }
-                let wait = BACKOFF.delay(failures, rng.random());
-                failures = (failures + 1).min(20);
-                tokio::select! {
-                    () = runner.abort.cancelled() => return,
-                    () = tenure.over() => return,
-                    () = tokio::time::sleep(wait) => {}
-                }
+                failures = (failures + 1).min(MANY);
             }
         });
         of.attempt = attempt;
@@ -167,26 +173,32 @@ impl Engine {
                 let of = &mut self.stations[station.0].shards[shard];
                 of.phase = Phase::Live;
                 of.epoch = ended.epoch;
+                of.broken_off = 0;
                 tracing::info!(publisher = %of.publisher, "in step with the bus");
                 self.look_for_readiness();
                 // Agents may have come and gone while nobody listened.
                 self.sweep_soon(now);
             }
             SyncStep::Closed(Err(error)) => {
-                let publisher = &self.stations[station.0].shards[shard].publisher;
-                tracing::info!(%publisher, %error, "sync broke off, beginning again");
+                let of = &mut self.stations[station.0].shards[shard];
+                of.broken_off = (of.broken_off + 1).min(MANY);
+                tracing::info!(publisher = %of.publisher, %error, "sync broke off, beginning again");
                 self.reopen(station, shard, now);
             }
         }
     }
 
-    /// Puts a reaction into the next transaction of its shard.
-    pub(crate) fn stage(&mut self, station: StationId, staged: Staged) {
-        let shard = self.stations[station.0].shard_of(&staged.key);
+    /// Puts a reaction, whose steps are there already, into the next transaction of its shard.
+    pub(crate) fn stage(&mut self, station: StationId, shard: usize, staged: Staged, now: Instant) {
         let batch = &mut self.stations[station.0].shards[shard].batch;
-        batch.push(staged);
-        if batch.len() >= BATCH {
-            let batch = std::mem::replace(batch, Vec::with_capacity(BATCH));
+        if self.dry_run {
+            let steps = std::mem::take(&mut batch.steps);
+            return self.plan(station, &staged, &steps, now);
+        }
+        batch.staged.push(staged);
+        if batch.staged.len() >= BATCH {
+            let room = Batch { staged: Vec::with_capacity(BATCH), steps: Vec::with_capacity(BATCH) };
+            let batch = std::mem::replace(batch, room);
             self.send(station, shard, batch, Hurry::No);
         }
     }
@@ -196,21 +208,21 @@ impl Engine {
         for index in 0..self.stations.len() {
             for shard in 0..self.stations[index].shards.len() {
                 let batch = std::mem::take(&mut self.stations[index].shards[shard].batch);
-                if !batch.is_empty() {
-                    let hurry = if batch.len() <= HANDFUL { Hurry::Yes } else { Hurry::No };
+                if !batch.staged.is_empty() {
+                    let hurry = if batch.staged.len() <= HANDFUL { Hurry::Yes } else { Hurry::No };
                     self.send(StationId(index), shard, batch, hurry);
                 }
             }
         }
     }
 
-    fn send(&mut self, station: StationId, shard: usize, staged: Vec<Staged>, hurry: Hurry) {
+    fn send(&mut self, station: StationId, shard: usize, batch: Batch, hurry: Hurry) {
         let of = &self.stations[station.0].shards[shard];
         let parcel = Parcel {
             station,
             shard,
             publisher: of.publisher.clone(),
-            staged,
+            batch,
             tenure: of.tenure.clone(),
             target: self.target.clone(),
             shares: self.shares.clone(),
@@ -238,30 +250,30 @@ impl Engine {
             // Whoever has it now looks at everything again.
             return fate.keys().iter().for_each(|key| self.give_back(station, key, now));
         }
-        let (error, staged) = match fate {
-            Fate::Refused(error, staged) => (error, staged),
+        let (error, batch) = match fate {
+            Fate::Refused(error, batch) => (error, batch),
             Fate::Taken(revision, delivered) => {
                 self.go_on(station, shard, now);
                 return delivered.into_iter().for_each(|one| self.delivered(station, revision, one, now));
             }
         };
         match error {
-            CommitError::Unavailable(message) => self.stall(station, shard, &staged, &message, now),
+            CommitError::Unavailable(message) => self.stall(station, shard, &batch.staged, &message, now),
             CommitError::Fenced(message) => {
                 tracing::warn!(publisher = %self.stations[station.0].shards[shard].publisher, message, "fenced");
-                for one in staged {
+                for one in batch.staged {
                     self.give_back(station, &one.key, now);
                 }
                 self.doubt(station, shard, now);
             }
             // Only one of them is to blame.
-            _ if staged.len() > 1 => {
-                for one in staged {
-                    self.send(station, shard, vec![one], Hurry::Yes);
+            _ if batch.staged.len() > 1 => {
+                for one in batch.split() {
+                    self.send(station, shard, one, Hurry::Yes);
                 }
             }
             error => {
-                for one in staged {
+                for one in batch.staged {
                     let publications = &mut self.stations[station.0].shards[shard].publications;
                     publications.refused(&one.key);
                     if let CommitError::Foreign { key, .. } = &error {

@@ -15,10 +15,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     action::Action,
-    context::{Context, Wishes},
+    context::{Context, Surroundings, Wishes},
     engine::{event::Event, starting::Sort, tenure::Tenure},
-    queue::Lane,
-    reactor::Reaction,
+    queue::{Causes, Lane},
+    reactor::{Call, Caller, ErasedReactor, Reaction},
 };
 
 /// A reaction that is to begin.
@@ -26,12 +26,26 @@ pub(crate) struct Start {
     pub(crate) lane: Lane,
     pub(crate) key: ObjectKey,
     pub(crate) sort: Sort,
-    pub(crate) cx: Context,
-    pub(crate) reaction: Reaction,
-    /// It is given up after this long.
-    pub(crate) deadline: Duration,
+    pub(crate) work: Work,
+    pub(crate) common: Arc<Common>,
     /// It is given up when this ends.
     pub(crate) tenure: Tenure,
+}
+
+/// What is to be done.
+pub(crate) enum Work {
+    /// The reactor is called.
+    Call { call: Call, subject: Arc<Record>, circumstances: (u32, Causes), publishes: bool },
+    /// Something more than that, which has begun.
+    Begun(Context, Reaction),
+}
+
+/// What is the same for all reactions of a controller.
+pub(crate) struct Common {
+    pub(crate) reactor: Arc<dyn ErasedReactor>,
+    pub(crate) surroundings: Arc<Surroundings>,
+    /// Reactions are given up after this long.
+    pub(crate) deadline: Duration,
 }
 
 /// A reaction that is over.
@@ -45,6 +59,25 @@ pub(crate) struct Finished {
     pub(crate) wishes: Wishes,
     pub(crate) ending: Ending,
     pub(crate) tenure: Tenure,
+}
+
+/// A reaction that has to wait.
+struct Alone {
+    lane: Lane,
+    key: ObjectKey,
+    sort: Sort,
+    cx: Context,
+    reaction: Reaction,
+    tenure: Tenure,
+}
+
+/// What calls one after the other have in common.
+#[derive(Default)]
+struct Calls {
+    /// For the controller of the last call.
+    caller: Option<(Arc<Common>, Box<dyn Caller>)>,
+    /// Circumstances that nobody needs any more.
+    spare: Option<Context>,
 }
 
 /// How a reaction ended.
@@ -74,32 +107,49 @@ impl Runner {
         let runner = self.clone();
         self.tracker.spawn(async move {
             let mut finished = Vec::with_capacity(chunk.len());
-            for mut start in chunk {
-                if start.tenure.is_over() {
-                    finished.push(start.finish(Ending::GivenUp));
-                    continue;
-                }
-                let first = poll_fn(|cx| Poll::Ready(poll(&mut start.reaction, cx))).await;
+            let mut calls = Calls::default();
+            for start in chunk {
+                let Start { lane, key, sort, work, common, tenure } = start;
+                let (cx, first) = match work {
+                    _ if tenure.is_over() => {
+                        let (record, wishes) = (work.subject().clone(), Wishes::default());
+                        finished.push(Finished { lane, key, sort, record, wishes, ending: Ending::GivenUp, tenure });
+                        continue;
+                    }
+                    Work::Call { call, subject, circumstances, publishes } => {
+                        let cx = calls.context(&common, subject, circumstances, publishes);
+                        let first = calls.first_poll(&common, &cx, call).await;
+                        (cx, first)
+                    }
+                    Work::Begun(cx, mut reaction) => {
+                        let first = poll_fn(|poller| Poll::Ready(poll(&mut reaction, poller))).await;
+                        (cx, first.ok_or(reaction))
+                    }
+                };
                 match first {
-                    Poll::Ready(ending) => finished.push(start.finish(ending)),
-                    Poll::Pending => runner.run_alone(start),
+                    Ok(ending) => {
+                        let (record, wishes) = (cx.object().clone(), cx.take());
+                        finished.push(Finished { lane, key, sort, record, wishes, ending, tenure });
+                        calls.keep(cx);
+                    }
+                    Err(reaction) => runner.run_alone(Alone { lane, key, sort, cx, reaction, tenure }, common.deadline),
                 }
             }
             runner.send(finished).await;
         });
     }
 
-    fn run_alone(&self, mut start: Start) {
+    fn run_alone(&self, mut alone: Alone, deadline: Duration) {
         let runner = self.clone();
         self.tracker.spawn(async move {
-            let deadline = Instant::now() + start.deadline;
+            let until = Instant::now() + deadline;
             let ending = tokio::select! {
-                ending = poll_fn(|cx| poll(&mut start.reaction, cx)) => ending,
-                () = tokio::time::sleep_until(deadline) => Ending::Returned(Err(too_long(start.deadline))),
-                () = start.tenure.over() => Ending::GivenUp,
+                ending = poll_fn(|cx| poll(&mut alone.reaction, cx).map_or(Poll::Pending, Poll::Ready)) => ending,
+                () = tokio::time::sleep_until(until) => Ending::Returned(Err(too_long(deadline))),
+                () = alone.tenure.over() => Ending::GivenUp,
                 () = runner.abort.cancelled() => return,
             };
-            runner.send(vec![start.finish(ending)]).await;
+            runner.send(vec![alone.finish(ending)]).await;
         });
     }
 
@@ -111,13 +161,64 @@ impl Runner {
     }
 }
 
-// === impl Start ===
+// === impl Work ===
 
-impl Start {
+impl Work {
+    fn subject(&self) -> &Arc<Record> {
+        match self {
+            Self::Call { subject, .. } => subject,
+            Self::Begun(cx, _) => cx.object(),
+        }
+    }
+}
+
+// === impl Alone ===
+
+impl Alone {
     fn finish(self, ending: Ending) -> Finished {
         let Self { lane, key, sort, cx, tenure, .. } = self;
         let (record, wishes) = (cx.object().clone(), cx.take());
         Finished { lane, key, sort, record, wishes, ending, tenure }
+    }
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// The circumstances of the next call: those of the last one, if nobody has kept them.
+    fn context(
+        &mut self,
+        common: &Common,
+        subject: Arc<Record>,
+        circumstances: (u32, Causes),
+        publishes: bool,
+    ) -> Context {
+        let spare = self.spare.take();
+        Context::renewed(spare, &common.surroundings, subject, circumstances, publishes)
+    }
+
+    /// Begins a call; the reaction itself if it has to wait.
+    async fn first_poll(&mut self, common: &Arc<Common>, cx: &Context, call: Call) -> Result<Ending, Reaction> {
+        // Most of them are of one controller.
+        let caller = match &mut self.caller {
+            Some((of, caller)) if Arc::ptr_eq(of, common) => caller,
+            other => &mut other.insert((common.clone(), common.reactor.clone().caller())).1,
+        };
+        caller.begin(cx.clone(), call);
+        match poll_fn(|poller| Poll::Ready(caught_poll(|| caller.poll(poller)))).await {
+            Some(Ending::Panicked(message)) => {
+                // Whatever it has left behind is not there for others.
+                drop(caller.take());
+                Ok(Ending::Panicked(message))
+            }
+            Some(ending) => Ok(ending),
+            None => Err(caller.take()),
+        }
+    }
+
+    /// Nobody needs these any more.
+    fn keep(&mut self, cx: Context) {
+        self.spare = Some(cx);
     }
 }
 
@@ -132,11 +233,16 @@ pub(crate) async fn caught<T>(
     .await
 }
 
-/// A panic is a failure of this object alone.
-fn poll(reaction: &mut Reaction, cx: &mut Poller<'_>) -> Poll<Ending> {
-    match catch_unwind(AssertUnwindSafe(|| reaction.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ending::Returned),
-        Err(panic) => Poll::Ready(Ending::Panicked(panic_message(&*panic).to_owned())),
+/// A panic is a failure of this object alone. `None` if it has to wait.
+fn poll(reaction: &mut Reaction, cx: &mut Poller<'_>) -> Option<Ending> {
+    caught_poll(|| reaction.as_mut().poll(cx))
+}
+
+fn caught_poll(poll: impl FnOnce() -> Poll<Result<Action, Failure>>) -> Option<Ending> {
+    match catch_unwind(AssertUnwindSafe(poll)) {
+        Ok(Poll::Ready(result)) => Some(Ending::Returned(result)),
+        Ok(Poll::Pending) => None,
+        Err(panic) => Some(Ending::Panicked(panic_message(&*panic).to_owned())),
     }
 }
 

@@ -22,6 +22,14 @@ pub(crate) struct Staged {
     pub(crate) sort: Sort,
     pub(crate) next: Next,
     pub(crate) wishes: Wishes,
+    /// So many of the steps are its own.
+    pub(crate) steps: usize,
+}
+
+/// Reactions that went well, and what is to be published for them, in the same order.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) staged: Vec<Staged>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -30,7 +38,7 @@ pub(crate) struct Parcel {
     pub(crate) station: StationId,
     pub(crate) shard: usize,
     pub(crate) publisher: PublisherId,
-    pub(crate) staged: Vec<Staged>,
+    pub(crate) batch: Batch,
     pub(crate) tenure: Tenure,
     pub(crate) target: Arc<dyn ErasedTarget>,
     pub(crate) shares: Shares,
@@ -51,7 +59,7 @@ pub(crate) enum Fate {
     /// It happened.
     Taken(Revision, Vec<Delivered>),
     /// It did not, or nobody knows.
-    Refused(CommitError, Vec<Staged>),
+    Refused(CommitError, Batch),
 }
 
 /// A reaction whose transaction has happened.
@@ -73,48 +81,55 @@ pub(crate) struct Child {
     pub(crate) version: Option<Version>,
 }
 
+// === impl Batch ===
+
+impl Batch {
+    /// Each reaction by itself.
+    pub(crate) fn split(self) -> impl Iterator<Item = Self> {
+        let mut steps = self.steps.into_iter();
+        self.staged.into_iter().map(move |one| {
+            let steps = steps.by_ref().take(one.steps).collect();
+            Self { staged: vec![one], steps }
+        })
+    }
+}
+
 // === impl Parcel ===
 
 impl Parcel {
     /// Sends it.
     pub(crate) async fn send(self) -> Landed {
-        let (station, shard) = (self.station, self.shard);
-        let committed = match self.txn() {
-            Ok(Some(txn)) => self.target.commit(txn).await,
-            Ok(None) => Ok(Committed { revision: Revision::ZERO, outcomes: Vec::new() }),
-            Err(error) => Err(error),
-        };
-        let fate = match committed {
-            Ok(committed) => Fate::taken(&committed, self.staged),
-            Err(error) => Fate::Refused(error, self.staged),
-        };
-        Landed { station, shard, fate, tenure: self.tenure }
-    }
-
-    /// The transaction; `None` if there is nothing in it.
-    fn txn(&self) -> Result<Option<Txn>, CommitError> {
-        let steps: Vec<Step> = self.staged.iter().flat_map(|one| one.steps.iter().cloned()).collect();
+        let Self { station, shard, publisher, batch, tenure, target, shares, leases_there } = self;
+        let Batch { staged, steps } = batch;
         if steps.is_empty() {
-            return Ok(None);
+            let committed = Committed { revision: Revision::ZERO, outcomes: Vec::new() };
+            return Landed { station, shard, fate: Fate::taken(&committed, staged, &steps), tenure };
         }
         // Without one, somebody else may have the shard by now. Nothing was sent, and nothing will be.
-        let permit = self.shares.permit(Shard::at(self.shard)).ok_or_else(run_out)?;
-        let (fence, leases) = fencing(permit, self.leases_there);
-        Ok(Some(Txn { publisher: self.publisher.clone(), fence, leases, steps }))
+        let Some(permit) = shares.permit(Shard::at(shard)) else {
+            return Landed { station, shard, fate: Fate::Refused(run_out(), Batch { staged, steps }), tenure };
+        };
+        let (fence, leases) = fencing(permit, leases_there);
+        let txn = Arc::new(Txn { publisher, fence, leases, steps });
+        let fate = match target.commit(txn.clone()).await {
+            Ok(committed) => Fate::taken(&committed, staged, &txn.steps),
+            Err(error) => Fate::Refused(error, Batch { staged, steps: Arc::unwrap_or_clone(txn).steps }),
+        };
+        Landed { station, shard, fate, tenure }
     }
 }
 
 // === impl Fate ===
 
 impl Fate {
-    fn taken(committed: &Committed, staged: Vec<Staged>) -> Self {
-        let mut outcomes = committed.outcomes.iter();
+    fn taken(committed: &Committed, staged: Vec<Staged>, steps: &[Step]) -> Self {
+        let (mut outcomes, mut steps) = (committed.outcomes.iter(), steps.iter());
         let deliver = |one: Staged| Delivered {
-            changed: outcomes
-                .by_ref()
-                .take(one.steps.len())
-                .any(|outcome| !matches!(outcome.effect, Effect::Unchanged | Effect::Absent)),
-            children: one.steps.iter().map(Child::of).collect(),
+            // All of its outcomes are taken, also after one that has changed something: the next ones are another's.
+            changed: outcomes.by_ref().take(one.steps).fold(false, |changed, outcome| {
+                changed | !matches!(outcome.effect, Effect::Unchanged | Effect::Absent)
+            }),
+            children: steps.by_ref().take(one.steps).map(Child::of).collect(),
             key: one.key,
             record: one.record,
             sort: one.sort,
@@ -128,7 +143,7 @@ impl Fate {
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
         match self {
             Self::Taken(_, delivered) => delivered.iter().map(|one| one.key.clone()).collect(),
-            Self::Refused(_, staged) => staged.iter().map(|one| one.key.clone()).collect(),
+            Self::Refused(_, batch) => batch.staged.iter().map(|one| one.key.clone()).collect(),
         }
     }
 }
@@ -151,3 +166,6 @@ pub(crate) fn fencing(permit: Permit, leases_there: bool) -> (u64, Vec<Guard>) {
     let token = permit.guard().map_or(0, |guard| guard.token);
     if leases_there { (token, permit.into_guards()) } else { (token, Vec::new()) }
 }
+
+#[cfg(test)]
+mod tests;

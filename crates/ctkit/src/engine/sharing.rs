@@ -58,7 +58,7 @@ impl Engine {
         self.queue.close_group(of.group, now);
         self.queue.forget_group(of.group, now);
         self.unwritten.remove(&(station, shard));
-        for staged in std::mem::take(&mut of.batch) {
+        for staged in std::mem::take(&mut of.batch).staged {
             // It is not running any more, and nothing comes of it.
             let _ = self.queue.abandon(at.lane, &staged.key, now);
         }

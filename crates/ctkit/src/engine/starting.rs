@@ -17,7 +17,7 @@ use crate::{
     engine::{
         Engine,
         publishing::BATCH,
-        run::Start,
+        run::{Start, Work},
         sending::{Staged, fencing},
         station::{Difference, Known, Station, StationId, difference},
     },
@@ -97,7 +97,7 @@ impl Engine {
             return None;
         }
         let at = &mut self.stations[station.0];
-        let newest = at.find(&key);
+        let newest = if job.causes == Cause::Boot.into() { at.find_fresh(&key) } else { at.find(&key) };
         if let Some(record) = newest.as_ref().filter(|record| is_paused(record)) {
             self.pause(station, &key, &record.clone(), now);
             return None;
@@ -139,32 +139,47 @@ impl Engine {
             self.withdraw(station, &key, subject, sort, &[], now);
             return None;
         }
-        let at = &self.stations[station.0];
-        let cx = Context::new(at.surroundings(), subject, (job.attempt, job.causes), sort == Sort::Apply);
-        let reaction = match (sort, call) {
-            (Sort::Release, Call::Delete(last)) => self.release(station, &key, &last),
-            (Sort::Status, Call::Status(record, _)) => self.hear(station, &key, record, cx.clone()),
-            (Sort::Withdraw, _) => self.bequeath(station, &key, cx.clone(), None),
-            (Sort::Delete | Sort::Recreate, call) if bequeaths => self.bequeath(station, &key, cx.clone(), Some(call)),
-            (_, call) => self.react(station, newest, cx.clone(), call),
+        let common = self.stations[station.0].common();
+        let (circumstances, publishes) = ((job.attempt, job.causes), sort == Sort::Apply);
+        let context = |subject| Context::new(common.surroundings.clone(), subject, circumstances, publishes);
+        let missing = newest.as_ref().and_then(|newest| self.missing_mark(station, newest));
+        let work = match (sort, call) {
+            (Sort::Release, Call::Delete(last)) => Work::Begun(context(subject), self.release(station, &key, &last)),
+            (Sort::Status, Call::Status(record, _)) => {
+                let cx = context(subject);
+                Work::Begun(cx.clone(), self.hear(station, &key, record, cx))
+            }
+            (Sort::Withdraw, _) => {
+                let cx = context(subject);
+                Work::Begun(cx.clone(), self.bequeath(station, &key, cx, None))
+            }
+            (Sort::Delete | Sort::Recreate, call) if bequeaths => {
+                let cx = context(subject);
+                Work::Begun(cx.clone(), self.bequeath(station, &key, cx, Some(call)))
+            }
+            (_, call) => match newest.zip(missing) {
+                Some((newest, name)) => {
+                    let cx = context(subject);
+                    Work::Begun(cx.clone(), self.mark(station, &newest, &name, cx, call))
+                }
+                None => Work::Call { call, subject, circumstances, publishes },
+            },
         };
-        let at = &self.stations[station.0];
-        let tenure = at.shards[at.shard_of(&key)].tenure.clone();
-        Some(Start { lane: job.lane, key, sort, cx, reaction, deadline: at.deadline, tenure })
+        let tenure = self.stations[station.0].shards[shard].tenure.clone();
+        Some(Start { lane: job.lane, key, sort, work, common, tenure })
     }
 
-    /// Calls the reactor; before its first reaction to an object, it makes sure that no delete is missed.
-    fn react(&self, station: StationId, newest: Option<Arc<Record>>, cx: Context, call: Call) -> Reaction {
+    /// The finalizer that an object does not have yet, if it must have one before it is reacted to.
+    fn missing_mark(&self, station: StationId, newest: &Record) -> Option<Arc<str>> {
+        let name = self.stations[station.0].finalizer.as_ref()?;
+        let is_missing = !self.dry_run && !newest.is_deleting() && !newest.finalizers().contains(name);
+        is_missing.then(|| name.clone())
+    }
+
+    /// Makes sure that no delete is missed, and calls the reactor then.
+    fn mark(&self, station: StationId, newest: &Record, name: &str, cx: Context, call: Call) -> Reaction {
         let at = &self.stations[station.0];
-        let reactor = at.reactor.clone();
-        let unmarked =
-            |record: &Record| at.finalizer.as_ref().filter(|name| !record.finalizers().contains(name)).cloned();
-        let missing = newest.filter(|record| !record.is_deleting() && !self.dry_run).and_then(|record| {
-            let name = unmarked(&record)?;
-            Some((record, name))
-        });
-        let Some((record, name)) = missing else { return reactor.call(cx, call) };
-        let mark = self.finalizers(at, &record, Some(&name), None);
+        let (reactor, mark) = (at.reactor.clone(), self.finalizers(at, newest, Some(name), None));
         Box::pin(async move {
             match mark.await {
                 Ok(_) => reactor.call(cx, call).await,
@@ -273,11 +288,10 @@ impl Engine {
             Deletion::Orphan => at.shards[shard].publications.orphan(key, kept),
             _ => at.shards[shard].publications.withdraw(key),
         };
-        let staged = Staged { key: key.clone(), record, sort, next: Next::Done, wishes: Wishes::default(), steps };
-        if self.dry_run {
-            return self.plan(station, &staged, now);
-        }
-        self.stage(station, staged);
+        let (key, next, wishes) = (key.clone(), Next::Done, Wishes::default());
+        let staged = Staged { key, record, sort, next, wishes, steps: steps.len() };
+        at.shards[shard].batch.steps.extend(steps);
+        self.stage(station, shard, staged, now);
     }
 
     fn pause(&mut self, station: StationId, key: &ObjectKey, record: &Arc<Record>, now: Instant) {

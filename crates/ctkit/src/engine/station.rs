@@ -14,8 +14,8 @@ use crate::{
     context::Surroundings,
     controller::Deletion,
     engine::{
-        observing::Rounds, publishing::Phase, referring::SharedReferences, sending::Staged, tenure::Tenure,
-        versions::Versions, writeback::Writeback,
+        fresh::Fresh, observing::Rounds, publishing::Phase, referring::SharedReferences, run::Common, sending::Batch,
+        tenure::Tenure, versions::Versions, writeback::Writeback,
     },
     publications::Publications,
     queue::{Group, Lane},
@@ -37,7 +37,7 @@ pub(crate) struct Station {
     /// Its objects; there as soon as the engine runs.
     pub(crate) objects: Option<Reflector>,
     /// Of its reactions; there as soon as the engine runs.
-    pub(crate) surroundings: Option<Arc<Surroundings>>,
+    pub(crate) common: Option<Arc<Common>>,
     /// What it publishes.
     pub(crate) outputs: BTreeSet<Kind>,
     pub(crate) deadline: Duration,
@@ -58,8 +58,12 @@ pub(crate) struct Station {
     pub(crate) telling: KeyMap<HashSet<AgentId>>,
     /// The reactor wants to hear of agents, as far as one can tell.
     pub(crate) listens: bool,
+    /// The first list of its kind has begun.
+    pub(crate) begun: bool,
     /// All objects of its kind have been listed once.
     pub(crate) listed: bool,
+    /// Those that were put into the queue last, as they were read.
+    pub(crate) fresh: Fresh,
     /// What was dealt with before this process has been read.
     pub(crate) remembered: bool,
     pub(crate) rounds: Option<Rounds>,
@@ -105,6 +109,8 @@ pub(crate) struct Shard {
     pub(crate) epoch: Option<Epoch>,
     /// Which attempt to sync counts.
     pub(crate) attempt: u64,
+    /// So many syncs in a row were begun and did not get to their end.
+    pub(crate) broken_off: u32,
     /// This instance may begin something for its objects.
     pub(crate) held: bool,
     /// Ends when it is somebody else's; with it ends all that was begun before.
@@ -112,7 +118,7 @@ pub(crate) struct Shard {
     /// The bus takes nothing: when to try again, and how often it was tried.
     pub(crate) stalled: Option<(Instant, u32)>,
     /// The transaction that is being put together.
-    pub(crate) batch: Vec<Staged>,
+    pub(crate) batch: Batch,
 }
 
 /// How two versions of an object differ.
@@ -129,13 +135,28 @@ pub(crate) enum Difference {
 // === impl Station ===
 
 impl Station {
-    /// Its objects as they are now.
+    /// Its objects as they are now, as far as they are listed.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.objects.as_ref().expect("the engine runs").snapshot()
+        self.objects.as_ref().expect("the engine runs").early_snapshot()
+    }
+
+    /// How often something in what [`Self::snapshot`] gives was replaced or taken away.
+    pub(crate) fn edits(&self) -> u64 {
+        self.objects.as_ref().expect("the engine runs").edits()
+    }
+
+    pub(crate) fn common(&self) -> Arc<Common> {
+        self.common.clone().expect("the engine runs")
     }
 
     pub(crate) fn surroundings(&self) -> Arc<Surroundings> {
-        self.surroundings.clone().expect("the engine runs")
+        self.common().surroundings.clone()
+    }
+
+    /// One of its objects as it is now, for the first look at it: most were read a moment ago.
+    pub(crate) fn find_fresh(&mut self, key: &ObjectKey) -> Option<Arc<Record>> {
+        let edits = self.edits();
+        self.fresh.take(key, edits).or_else(|| self.find(key))
     }
 
     /// One of its objects as it is now.

@@ -44,7 +44,7 @@ impl Versions {
 
     /// Gives children their generations: the one that they have if nothing has changed, else one that is higher; for a new
     /// child, that of its owner.
-    pub(crate) fn count(&self, owner: &Record, children: &mut [Draft]) {
+    pub(crate) fn count(&self, owner: &Record, children: &mut Few<Draft>) {
         for child in children.iter_mut().filter(|child| child.generation.is_none()) {
             let generation = match self.0.get(&child.key) {
                 None => owner.generation(),

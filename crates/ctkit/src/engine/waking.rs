@@ -1,6 +1,9 @@
 //! From changes of objects to keys in the queue.
 
+use std::sync::Arc;
+
 use nimbus_core::{Kind, ObjectKey, Revision};
+use nimbus_store::Record;
 use tokio::time::Instant;
 
 use crate::{
@@ -18,14 +21,27 @@ use crate::{
 
 impl Engine {
     /// Objects of a kind have changed: those who react to them, and those who refer to them, look again.
-    pub(crate) fn woken(&mut self, kind: &Kind, batch: &Batch, now: Instant) {
+    ///
+    /// `records` are those that come from a list that has not ended, as they were read.
+    pub(crate) fn woken(&mut self, kind: &Kind, batch: &Batch, records: &[Arc<Record>], now: Instant) {
         let stations: Vec<StationId> = self.stations.iter().filter(|at| at.kind == *kind).map(|at| at.id).collect();
         for station in stations {
+            let mut listed = records.iter().peekable();
             for woken in &batch.keys {
-                self.wake(station, &woken.key, woken.boot, now);
+                // In the same order.
+                let record = listed.next_if(|record| *record.key() == woken.key);
+                if !record.is_some_and(|record| self.list(station, record)) {
+                    self.wake(station, &woken.key, woken.boot, now);
+                }
             }
-            if batch.listed.is_some() && !self.stations[station.0].listed {
-                self.stations[station.0].listed = true;
+            let at = &mut self.stations[station.0];
+            if batch.listed.is_some() && !at.listed {
+                at.listed = true;
+                self.finish_list(station, now);
+            }
+            let at = &mut self.stations[station.0];
+            if !at.begun && (at.listed || !batch.keys.is_empty()) {
+                at.begun = true;
                 self.open_all(station);
             }
         }

@@ -13,7 +13,7 @@ use crate::publications::{
 
 fn published(name: &str, children: &[&str]) -> Publications {
     let mut publications = Publications::default();
-    publications.stage(&owner(name, 1), drafts(children)).unwrap();
+    publications.staged(&owner(name, 1), drafts(children)).unwrap();
     publications.committed(&owner(name, 1).key);
     publications
 }
@@ -21,17 +21,17 @@ fn published(name: &str, children: &[&str]) -> Publications {
 #[test]
 fn adds_come_before_removals_and_carry_their_owner() {
     let mut publications = published("a", &["z", "y", "x"]);
-    let steps = publications.stage(&owner("a", 1), drafts(&["w", "y", "v"])).unwrap();
+    let steps = publications.staged(&owner("a", 1), drafts(&["w", "y", "v"])).unwrap();
     assert_eq!(show(&steps), "+w +y +v -x -z");
     let Op::Upsert(draft) = &steps[0].op else { panic!("an add comes first") };
-    assert_eq!(draft.owner, Some(owner("a", 1).to_wire().into()));
+    assert_eq!(draft.owner, Some(owner("a", 1).named()));
 }
 
 /// H18: what there is and what there should be are looked at together, so that nothing of either is missed.
 #[test]
 fn an_owner_that_wants_nothing_any_more_loses_everything() {
     let mut publications = published("a", &["x", "y"]);
-    assert_eq!(show(&publications.stage(&owner("a", 1), drafts(&[])).unwrap()), "-x -y");
+    assert_eq!(show(&publications.staged(&owner("a", 1), drafts(&[])).unwrap()), "-x -y");
     publications.committed(&owner("a", 1).key);
     assert_eq!(publications.children(&owner("a", 1).key).count(), 0);
     assert_eq!(show(&publications.withdraw(&owner("a", 1).key)), "");
@@ -40,7 +40,7 @@ fn an_owner_that_wants_nothing_any_more_loses_everything() {
 #[test]
 fn a_child_that_is_published_twice_in_one_reaction_is_named() {
     let mut publications = Publications::default();
-    let error = publications.stage(&owner("a", 1), drafts(&["x", "y", "x"])).unwrap_err();
+    let error = publications.staged(&owner("a", 1), drafts(&["x", "y", "x"])).unwrap_err();
     assert_eq!(error, Collision::Twice { child: child("x"), owner: owner("a", 1).key });
     let text =
         "demo.v1.Owner/a publishes demo.v1.Child/x twice in one reaction (hint: give each child a role of its own)";
@@ -51,7 +51,7 @@ fn a_child_that_is_published_twice_in_one_reaction_is_named() {
 #[test]
 fn a_child_of_another_owner_is_refused_by_the_name_of_that_owner() {
     let mut publications = published("a", &["x"]);
-    let error = publications.stage(&owner("b", 1), drafts(&["y", "x"])).unwrap_err();
+    let error = publications.staged(&owner("b", 1), drafts(&["y", "x"])).unwrap_err();
     assert_eq!(error, Collision::Taken { child: child("x"), by: owner("a", 1).key });
     assert_eq!(publications.owner_of(&child("y")), None, "nothing is staged");
 }
@@ -60,10 +60,10 @@ fn a_child_of_another_owner_is_refused_by_the_name_of_that_owner() {
 fn a_child_moves_to_another_owner_once_the_first_has_withdrawn_it() {
     let mut publications = published("a", &["x", "y"]);
     let (a, b) = (owner("a", 1), owner("b", 1));
-    publications.stage(&a, drafts(&["y"])).unwrap();
-    assert!(publications.stage(&b, drafts(&["x"])).is_err(), "it may still be there");
+    publications.staged(&a, drafts(&["y"])).unwrap();
+    assert!(publications.staged(&b, drafts(&["x"])).is_err(), "it may still be there");
     publications.committed(&a.key);
-    assert_eq!(show(&publications.stage(&b, drafts(&["x"])).unwrap()), "+x");
+    assert_eq!(show(&publications.staged(&b, drafts(&["x"])).unwrap()), "+x");
     publications.committed(&b.key);
     assert_eq!(show(&publications.withdraw(&a.key)), "-y");
 }
@@ -71,7 +71,7 @@ fn a_child_moves_to_another_owner_once_the_first_has_withdrawn_it() {
 #[test]
 fn a_new_life_of_an_owner_withdraws_the_children_of_the_old_one_in_the_same_transaction() {
     let mut publications = published("a", &["x-1", "same"]);
-    let steps = publications.stage(&owner("a", 2), drafts(&["x-2", "same"])).unwrap();
+    let steps = publications.staged(&owner("a", 2), drafts(&["x-2", "same"])).unwrap();
     assert_eq!(show(&steps), "+x-2 +same -x-1");
 }
 
@@ -79,9 +79,9 @@ fn a_new_life_of_an_owner_withdraws_the_children_of_the_old_one_in_the_same_tran
 fn what_was_staged_is_withdrawn_too_if_nobody_knows_whether_it_is_there() {
     let mut publications = published("a", &["x"]);
     let a = owner("a", 1);
-    publications.stage(&a, drafts(&["y"])).unwrap();
+    publications.staged(&a, drafts(&["y"])).unwrap();
     publications.failed(&a.key);
-    publications.stage(&a, drafts(&["z"])).unwrap();
+    publications.staged(&a, drafts(&["z"])).unwrap();
     publications.failed(&a.key);
     assert_eq!(show(&publications.withdraw(&a.key)), "-x -y -z");
 }
@@ -91,7 +91,7 @@ fn an_answer_to_nothing_changes_nothing() {
     let mut publications = published("a", &["x"]);
     let a = owner("a", 1);
     publications.committed(&a.key);
-    publications.stage(&a, drafts(&["y"])).unwrap();
+    publications.staged(&a, drafts(&["y"])).unwrap();
     publications.failed(&a.key);
     publications.committed(&a.key);
     assert_eq!(names(publications.children(&a.key)), "x y");
@@ -101,9 +101,9 @@ fn an_answer_to_nothing_changes_nothing() {
 fn what_the_target_refused_is_free_for_others() {
     let mut publications = published("a", &["x"]);
     let a = owner("a", 1);
-    publications.stage(&a, drafts(&["x", "y"])).unwrap();
+    publications.staged(&a, drafts(&["x", "y"])).unwrap();
     publications.failed(&a.key);
-    publications.stage(&a, drafts(&["y", "z"])).unwrap();
+    publications.staged(&a, drafts(&["y", "z"])).unwrap();
     publications.refused(&a.key);
     assert_eq!(publications.owner_of(&child("z")), None);
     assert_eq!(names(publications.children(&a.key)), "x y", "an older answer may still be missing for y");
@@ -129,7 +129,7 @@ fn orphans_stay_as_they_are_without_an_owner_and_survive_syncs() {
     assert_eq!(names(&publications.survivors()), "x");
     assert_eq!(show(&publications.withdraw(&a.key)), "", "they are no longer its own");
     // Somebody wants it again: it is adopted.
-    publications.stage(&owner("b", 1), drafts(&["x"])).unwrap();
+    publications.staged(&owner("b", 1), drafts(&["x"])).unwrap();
     publications.committed(&owner("b", 1).key);
     assert_eq!(names(&publications.survivors()), "");
 }
@@ -142,9 +142,9 @@ fn children_of_owners_that_have_not_published_since_a_start_survive() {
     publications.recover(&records);
     assert_eq!(names(&publications.survivors()), "w x y z");
 
-    publications.stage(&owner("a", 1), drafts(&["x2"])).unwrap();
+    publications.staged(&owner("a", 1), drafts(&["x2"])).unwrap();
     publications.committed(&owner("a", 1).key);
-    publications.stage(&owner("b", 1), drafts(&["y2"])).unwrap();
+    publications.staged(&owner("b", 1), drafts(&["y2"])).unwrap();
     publications.failed(&owner("b", 1).key);
     let alive = [owner("a", 1).key, owner("b", 1).key];
     for dead in publications.owners_not_in(|owner| alive.contains(owner)) {
@@ -158,7 +158,7 @@ fn children_of_owners_that_have_not_published_since_a_start_survive() {
 fn a_transaction_that_may_still_happen_is_remembered_on_another_bus() {
     let mut publications = published("a", &["x"]);
     let a = owner("a", 1);
-    publications.stage(&a, drafts(&["y", "z"])).unwrap();
+    publications.staged(&a, drafts(&["y", "z"])).unwrap();
     publications.recover(&[record("z", Some("b"))]);
     assert_eq!(show(&publications.withdraw(&a.key)), "-x -y", "what is there says that z is another's");
 }

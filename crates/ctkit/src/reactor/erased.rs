@@ -1,6 +1,12 @@
 //! Reactors as the engine sees them: without the type of their specs.
 
-use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as Poller, Poll},
+};
 
 use nimbus_core::{Failure, Kind, Object, Spec};
 use nimbus_store::Record;
@@ -39,6 +45,27 @@ pub(crate) trait ErasedReactor: Send + Sync {
 
     /// Begins a call.
     fn call(self: Arc<Self>, cx: Context, call: Call) -> Reaction;
+
+    /// For calls one after the other.
+    fn caller(self: Arc<Self>) -> Box<dyn Caller>;
+}
+
+/// Makes calls one after the other. Those that end at once take turns in one place; one that does not is taken out of it.
+pub(crate) trait Caller: Send {
+    /// Begins a call. What is left of the one before is dropped.
+    fn begin(&mut self, cx: Context, call: Call);
+
+    /// Goes on with the call.
+    fn poll(&mut self, cx: &mut Poller<'_>) -> Poll<Result<Action, Failure>>;
+
+    /// Takes the call out: somebody else goes on with it.
+    fn take(&mut self) -> Reaction;
+}
+
+/// The place of a call, and how it begins.
+struct Place<B, F> {
+    begin: B,
+    call: Option<Pin<Box<F>>>,
 }
 
 /// A reactor without the type of its specs.
@@ -85,6 +112,38 @@ impl<K: Spec, R: Reactor<K>> ErasedReactor for Erased<K, R> {
 
     fn call(self: Arc<Self>, cx: Context, call: Call) -> Reaction {
         Box::pin(async move { self.run(&cx, call).await })
+    }
+
+    fn caller(self: Arc<Self>) -> Box<dyn Caller> {
+        let begin = move |cx: Context, call: Call| {
+            let reactor = self.clone();
+            async move { reactor.run(&cx, call).await }
+        };
+        Box::new(Place { begin, call: None })
+    }
+}
+
+// === impl Place ===
+
+impl<B, F> Caller for Place<B, F>
+where
+    B: Fn(Context, Call) -> F + Send,
+    F: Future<Output = Result<Action, Failure>> + Send + 'static,
+{
+    fn begin(&mut self, cx: Context, call: Call) {
+        let next = (self.begin)(cx, call);
+        match &mut self.call {
+            Some(call) => call.set(next),
+            None => self.call = Some(Box::pin(next)),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Poller<'_>) -> Poll<Result<Action, Failure>> {
+        self.call.as_mut().expect("a call has begun").as_mut().poll(cx)
+    }
+
+    fn take(&mut self) -> Reaction {
+        self.call.take().expect("a call has begun")
     }
 }
 

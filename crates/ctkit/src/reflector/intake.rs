@@ -24,6 +24,8 @@ pub(crate) struct Intake {
     copy: KindCopy,
     /// A list that has begun and not ended; it replaces everything at once.
     listing: Option<OrdMap<ObjectKey, Arc<Record>>>,
+    /// There is nothing that the list could replace: its parts are shown as they come.
+    first: bool,
     /// The watch made no sense: it must begin with a list.
     distrusted: bool,
 }
@@ -31,14 +33,18 @@ pub(crate) struct Intake {
 /// What has changed.
 #[derive(Debug)]
 pub(crate) struct News {
-    /// These objects.
-    pub(crate) keys: Vec<ObjectKey>,
-    /// By this list; else by changes.
-    pub(crate) listed: Option<WatchEpoch>,
+    pub(crate) what: What,
     /// Everything as it is now.
     pub(crate) copy: KindCopy,
-    /// Up to here.
-    pub(crate) position: Position,
+}
+
+/// What has changed, and how it became known.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A part of the first list has come. Some of it may be there in place of an earlier part.
+    Part { records: Vec<Arc<Record>>, replaces: bool },
+    /// These objects are different by this list, or else by changes, up to here.
+    Keys { keys: Vec<ObjectKey>, listed: Option<WatchEpoch>, position: Position },
 }
 
 /// Why a watch cannot be believed.
@@ -62,6 +68,7 @@ impl Intake {
             position: None,
             copy: KindCopy::default(),
             listing: None,
+            first: true,
             distrusted: false,
         }
     }
@@ -69,6 +76,8 @@ impl Intake {
     /// A new watch begins. Says from where: what is left of a list that broke off is forgotten.
     pub(crate) fn begin(&mut self) -> Option<Position> {
         self.listing = None;
+        // What was shown of a list that broke off stays, until there is a whole one.
+        self.first = self.position.is_none() && self.copy.objects.len() == 0;
         self.position.filter(|_| !std::mem::take(&mut self.distrusted))
     }
 
@@ -77,10 +86,15 @@ impl Intake {
         match event {
             Event::Listing(records) => {
                 let listing = self.listing.get_or_insert_default();
-                for record in records {
-                    listing.insert(record.key().clone(), record);
+                let mut replaces = false;
+                for record in &records {
+                    replaces |= listing.insert(record.key().clone(), record.clone()).is_some();
                 }
-                Ok(None)
+                if !self.first || records.is_empty() {
+                    return Ok(None);
+                }
+                self.copy.objects = Objects::Map(listing.clone());
+                Ok(Some(News { what: What::Part { records, replaces }, copy: self.copy.clone() }))
             }
             Event::Listed(position) => self.sweep(position).map(Some),
             Event::Changes(changes, position) => self.change(changes, position),
@@ -141,9 +155,10 @@ impl Intake {
     }
 
     fn arrive(&mut self, keys: Vec<ObjectKey>, listed: Option<WatchEpoch>, copy: KindCopy, position: Position) -> News {
+        self.first = false;
         self.position = Some(position);
         self.copy = copy.clone();
-        News { keys, listed, copy, position }
+        News { what: What::Keys { keys, listed, position }, copy }
     }
 }
 

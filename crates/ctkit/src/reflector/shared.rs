@@ -1,6 +1,9 @@
 //! What the users of a reflector and its worker share.
 
-use std::sync::{Arc, Weak};
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering},
+};
 
 use nimbus_core::{Kind, ObjectKey, Revision};
 use nimbus_store::Record;
@@ -12,7 +15,7 @@ use tokio::{
 
 use crate::{
     reflector::{
-        intake::News,
+        intake::{News, What},
         mailbox::Mailbox,
         status::{WatchEpoch, WatchPhase, WatchStatus},
     },
@@ -25,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) kind: Kind,
     pub(crate) source: Arc<dyn DynSource>,
     known: watch::Sender<Known>,
+    /// How often something that could be read was replaced or taken away, rather than added.
+    edits: AtomicU64,
     mailboxes: Mutex<Vec<Weak<Mailbox>>>,
     pub(crate) users: watch::Sender<usize>,
 }
@@ -33,6 +38,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct Known {
     copy: KindCopy,
+    /// What was read of the first list, until there is a whole one.
+    part: Option<KindCopy>,
     status: WatchStatus,
     /// When there was last something to tell.
     news: Revision,
@@ -43,7 +50,7 @@ struct Known {
 impl Shared {
     pub(crate) fn new(kind: Kind, source: Arc<dyn DynSource>) -> Self {
         let (known, users) = (watch::Sender::default(), watch::Sender::new(0));
-        Self { kind, source, known, mailboxes: Mutex::default(), users }
+        Self { kind, source, known, edits: AtomicU64::new(0), mailboxes: Mutex::default(), users }
     }
 
     pub(crate) fn status(&self) -> WatchStatus {
@@ -54,9 +61,21 @@ impl Shared {
         Snapshot::of_copies([(self.kind.clone(), self.copy())])
     }
 
-    /// One object as subscribers know it.
+    /// How often something that could be read was replaced or taken away. As long as this is the same, what was read
+    /// before is what would be read now.
+    pub(crate) fn edits(&self) -> u64 {
+        self.edits.load(Ordering::Acquire)
+    }
+
+    /// The same as early subscribers know it.
+    pub(crate) fn early_snapshot(&self) -> Snapshot {
+        let copy = self.known.borrow().early().clone();
+        Snapshot::of_copies([(self.kind.clone(), copy)])
+    }
+
+    /// One object as early subscribers know it.
     pub(crate) fn find(&self, key: &ObjectKey) -> Option<Arc<Record>> {
-        self.known.borrow().copy.objects.get(key).cloned()
+        self.known.borrow().early().objects.get(key).cloned()
     }
 
     /// The kind as subscribers know it.
@@ -92,27 +111,42 @@ impl Shared {
         drop(known.wait_for(is_other).await);
     }
 
-    /// Begins to tell a new subscriber: everything that is known, as soon as there was a list.
-    pub(crate) fn open_mailbox(&self) -> Arc<Mailbox> {
-        let mailbox = Arc::new(Mailbox::default());
+    /// Begins to tell a new subscriber: everything that is known, as soon as there was a list. An early one is told of the
+    /// first list as it is read.
+    pub(crate) fn open_mailbox(&self, early: bool) -> Arc<Mailbox> {
+        let mailbox = Arc::new(Mailbox::new(early));
         // The worker changes what is known first and tells then: between the two, a subscriber may be told twice.
         let mut mailboxes = self.mailboxes.lock();
         mailboxes.push(Arc::downgrade(&mailbox));
         let (copy, epoch, news) = {
             let known = self.known.borrow();
-            (known.copy.clone(), known.status.epoch, known.news)
+            (known.early().clone(), known.status.epoch, known.news)
         };
         if epoch > WatchEpoch::ZERO {
             mailbox.list(copy.objects.iter().map(|record| record.key().clone()), epoch, news);
+        } else if early {
+            mailbox.part(copy.objects.iter().cloned());
         }
         mailbox
     }
 
     /// Makes news readable, and tells the subscribers then: who is woken reads what it was woken for.
     pub(crate) fn publish(&self, news: News) {
-        let News { keys, listed, copy, position } = news;
+        let News { what, copy } = news;
+        let (keys, listed, position) = match what {
+            What::Keys { keys, listed, position } => (keys, listed, position),
+            What::Part { records, replaces } => return self.publish_part(&records, replaces, copy),
+        };
         let (is_quiet, revision) = (keys.is_empty() && listed.is_none(), position.revision);
+        let mut all = None;
         self.known.send_modify(|known| {
+            // Some have been told a part of the list by now, and the others nothing.
+            if known.part.take().is_some() {
+                all = Some(copy.clone());
+            }
+            if !keys.is_empty() {
+                self.edits.fetch_add(1, Ordering::Release);
+            }
             let epoch = listed.unwrap_or(known.status.epoch);
             let (phase, position, objects) = (WatchPhase::Live, Some(position), copy.objects.len());
             known.status = WatchStatus { phase, epoch, position, objects, failures: 0, error: None };
@@ -127,8 +161,28 @@ impl Shared {
         self.mailboxes.lock().retain(|mailbox| {
             let Some(mailbox) = mailbox.upgrade() else { return false };
             match listed {
-                Some(epoch) => mailbox.list(keys.iter().cloned(), epoch, revision),
+                Some(epoch) => match all.as_ref().filter(|_| !mailbox.is_early()) {
+                    Some(all) => mailbox.list(all.objects.iter().map(|record| record.key().clone()), epoch, revision),
+                    None => mailbox.list(keys.iter().cloned(), epoch, revision),
+                },
                 None => mailbox.change(&keys, revision),
+            }
+            true
+        });
+    }
+
+    /// The same for a part of the first list: only who is early is told of it, and reads it.
+    fn publish_part(&self, records: &[Arc<Record>], replaces: bool, copy: KindCopy) {
+        self.known.send_modify(|known| {
+            if replaces {
+                self.edits.fetch_add(1, Ordering::Release);
+            }
+            known.part = Some(copy);
+        });
+        self.mailboxes.lock().retain(|mailbox| {
+            let Some(mailbox) = mailbox.upgrade() else { return false };
+            if mailbox.is_early() {
+                mailbox.part(records.iter().cloned());
             }
             true
         });
@@ -159,5 +213,14 @@ impl Shared {
                 () = sleep(linger) => return,
             }
         }
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// The kind as early subscribers know it.
+    fn early(&self) -> &KindCopy {
+        self.part.as_ref().unwrap_or(&self.copy)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nimbus_core::{ObjectKey, Revision};
+use nimbus_store::Record;
 
 use crate::reflector::{Reflector, mailbox::Mailbox, status::WatchEpoch};
 
@@ -51,6 +52,11 @@ impl Subscription {
     /// # Cancel safety
     /// If it is dropped before it is done, nothing is lost.
     pub async fn next(&mut self) -> Batch {
+        self.mailbox.take().await.0
+    }
+
+    /// The same for an early subscriber, and what comes from a list that has not ended as it was there.
+    pub(crate) async fn next_records(&mut self) -> (Batch, Vec<Arc<Record>>) {
         self.mailbox.take().await
     }
 

@@ -8,6 +8,7 @@ mod editing;
 mod faulty;
 mod kinds;
 mod life;
+mod listing;
 mod lives;
 mod log;
 mod net;

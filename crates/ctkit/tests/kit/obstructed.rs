@@ -18,30 +18,32 @@ pub(crate) struct Open {
     pub(crate) reports: bool,
     /// The ends of syncs.
     pub(crate) ends: bool,
+    /// So many ends of syncs are refused; each that is makes it one less.
+    pub(crate) refused: u32,
 }
 
 /// A bus of which parts do not get through until they are let.
 pub(crate) struct Obstructed {
     remote: Remote,
-    open: watch::Receiver<Open>,
+    open: watch::Sender<Open>,
 }
 
 /// A sync whose end waits until it is let through.
 pub(crate) struct ObstructedSync {
     sync: RemoteSync,
-    open: watch::Receiver<Open>,
+    open: watch::Sender<Open>,
 }
 
 /// Waits until something is let through.
-async fn pass(mut open: watch::Receiver<Open>, is_open: fn(&Open) -> bool) {
-    open.wait_for(is_open).await.expect("whoever obstructs is there until the end");
+async fn pass(open: watch::Sender<Open>, is_open: fn(&Open) -> bool) {
+    open.subscribe().wait_for(is_open).await.expect("whoever obstructs is there until the end");
 }
 
 // === impl Obstructed ===
 
 impl Obstructed {
     pub(crate) fn new(remote: Remote, open: &watch::Sender<Open>) -> Self {
-        Self { remote, open: open.subscribe() }
+        Self { remote, open: open.clone() }
     }
 }
 
@@ -92,6 +94,14 @@ impl OpenSync for ObstructedSync {
     }
 
     async fn end(self) -> Result<SyncEnded, CommitError> {
+        let refused = self.open.send_if_modified(|open| {
+            let is_refused = open.refused > 0;
+            open.refused -= u32::from(is_refused);
+            is_refused
+        });
+        if refused {
+            return Err(CommitError::Unavailable("not now".into()));
+        }
         self.sync.end().await
     }
 }

@@ -94,7 +94,7 @@ async fn a_new_bus_is_complete_without_objects_that_never_succeed() {
 async fn the_first_bus_that_is_heard_of_need_not_be_the_one_that_was_told_everything() {
     let (source, mut daemon, reactor) = (Store::in_memory(), Daemon::start(|_| {}), Failing::default());
     put(&source, "web", &[], "one").await;
-    let open = watch::Sender::new(Open { reports: false, ends: true });
+    let open = watch::Sender::new(Open { ends: true, ..Open::default() });
     let target = Obstructed::new(daemon.remote(), &open);
     let controller = Controller::new(reactor).named("policies").publishes::<Rules>();
     let life = Life::ready(Manager::between(source.clone(), target).controller(controller).seed(7)).await;
@@ -114,7 +114,7 @@ async fn the_first_bus_that_is_heard_of_need_not_be_the_one_that_was_told_everyt
 async fn what_is_kept_for_an_object_that_failed_does_not_bring_back_what_was_withdrawn_since() {
     let (source, daemon, reactor) = (Store::in_memory(), Daemon::start(|_| {}), Failing::default());
     put(&source, "db", &[], "one").await;
-    let open = watch::Sender::new(Open { reports: true, ends: true });
+    let open = watch::Sender::new(Open { reports: true, ends: true, refused: 0 });
     let builder = || {
         let controller = Controller::new(reactor.clone()).named("policies").publishes::<Rules>();
         let target = Obstructed::new(daemon.remote(), &open);
@@ -133,5 +133,23 @@ async fn what_is_kept_for_an_object_that_failed_does_not_bring_back_what_was_wit
     assert!(life.handle.readiness().ready().await);
     life.settled().await;
     assert!(published(&daemon.store).is_empty());
+    life.stop().await;
+}
+
+/// A bus that refuses the end of every sync, such as one that is older than what a sync says, was asked again at once, and
+/// again, as fast as the two of them could.
+#[tokio::test(start_paused = true)]
+async fn a_sync_that_is_refused_again_and_again_is_tried_ever_later() {
+    let (source, daemon) = (Store::in_memory(), Daemon::start(|_| {}));
+    put(&source, "web", &[], "one").await;
+    let open = watch::Sender::new(Open { reports: true, ends: true, refused: 1000 });
+    let controller = Controller::new(Failing::default()).named("policies").publishes::<Rules>();
+    let target = Obstructed::new(daemon.remote(), &open);
+    let life = Life::start(Manager::between(source.clone(), target).controller(controller).seed(7));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let tried = 1000 - open.borrow().refused;
+    assert!((5..100).contains(&tried), "{tried} times in a minute");
+    open.send_modify(|open| open.refused = 0);
+    assert!(life.handle.readiness().ready().await, "it has not given up");
     life.stop().await;
 }

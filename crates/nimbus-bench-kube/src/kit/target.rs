@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use ctkit::{CommitError, Guard, OpenSync, Record, SyncEnded, Target, TargetEvent};
 use nimbus_core::{Epoch, Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, Slot, SyncSummary, Txn};
+use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, SyncSummary, Txn};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use tokio_stream::{Stream, StreamExt as _};
@@ -43,6 +43,13 @@ impl<T: Target> Target for Counted<T> {
 
     async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
         let committed = self.target.commit(txn).await?;
+        let created = committed.outcomes.iter().filter(|outcome| outcome.effect == Effect::Created).count();
+        self.progress.wrote(created as u64);
+        Ok(committed)
+    }
+
+    async fn commit_shared(&self, txn: Arc<Txn>) -> Result<Committed, CommitError> {
+        let committed = self.target.commit_shared(txn).await?;
         let created = committed.outcomes.iter().filter(|outcome| outcome.effect == Effect::Created).count();
         self.progress.wrote(created as u64);
         Ok(committed)
@@ -87,11 +94,15 @@ impl Target for Map {
     type Sync = NoSweep;
 
     async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
+        self.commit_shared(Arc::new(txn)).await
+    }
+
+    async fn commit_shared(&self, txn: Arc<Txn>) -> Result<Committed, CommitError> {
         let revision = Revision(1);
         let mut outcomes = Vec::with_capacity(txn.steps.len());
         let mut children = self.children.lock();
-        for step in txn.steps {
-            let Op::Upsert(draft) = step.op else {
+        for step in &txn.steps {
+            let Op::Upsert(draft) = &step.op else {
                 return Err(CommitError::Invalid { key: None, message: "children are published only".to_owned() });
             };
             let (name, uid, generation) = (draft.key.name().to_owned(), draft.uid.clone(), draft.generation);
@@ -142,22 +153,22 @@ impl OpenSync for NoSweep {
 }
 
 /// The child as it would travel.
-fn encode(draft: Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
+fn encode(draft: &Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
     let content = Content {
-        key: draft.key,
-        uid: draft.uid.expect("names of derived objects come with a uid"),
+        key: draft.key.clone(),
+        uid: draft.uid.clone().expect("names of derived objects come with a uid"),
         generation: draft.generation.unwrap_or_default(),
-        labels: draft.labels,
-        refs: draft.refs,
-        owner: draft.owner,
+        labels: draft.labels.clone(),
+        refs: draft.refs.clone(),
+        owner: draft.owner.clone(),
         manager: publisher.clone(),
-        annotations: draft.annotations,
+        annotations: draft.annotations.clone(),
         finalizers: Finalizers::default(),
         deleting: false,
-        audience: draft.audience,
-        spec: draft.spec,
+        audience: draft.audience.clone(),
+        spec: draft.spec.clone(),
         status: Bytes::new(),
         observed: Generation(0),
     };
-    Record::new(content, Slot { revision, seq: 0 }).encoded(true).concat().into()
+    content.encode(revision)
 }

@@ -1,11 +1,12 @@
 //! Names of objects that exist on behalf of others: computed, so that a restart finds what it published before.
 
-use nimbus_wire::v1;
+use arrayvec::ArrayString;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Draft, Kind, Object, Spec, Uid,
-    id::{MAX_ID, is_name_char},
+    Draft, Kind, Object, ObjectKey, Owner, Spec, Uid,
+    draft::Name,
+    id::{MAX_ID, is_name, is_name_char},
 };
 
 /// Hex digits at the end of a name: among a million names, the chance that any two of them have the same ones is less
@@ -32,40 +33,44 @@ impl<K: Spec> Object<K> {
     /// It lies in the namespace of its parent.
     pub fn derived<P>(parent: &Object<P>, role: &str, spec: K) -> Draft<K> {
         let (key, uid) = (&parent.meta.key, &parent.meta.uid);
-        let owner = v1::Owner {
-            kind: key.kind().to_string(),
-            namespace: key.namespace().to_owned(),
-            name: key.name().to_owned(),
-            uid: uid.to_string(),
-        };
         let hash = Hash::new([USE, key.kind().as_str(), key.namespace(), uid.as_str(), role]);
-        let name = derived_name(key.name(), role, &hash);
+        let (kind, name) = (K::kind(), derived_name(key.name(), role, &hash));
+        let own = ObjectKey::new(kind.clone(), key.namespace(), &name).expect("a derived name is one");
         Draft {
-            namespace: key.namespace().to_owned(),
-            uid: Some(derived_uid(hash, &K::kind())),
-            owner: Some(owner),
-            ..Draft::named(name, spec)
+            uid: Some(derived_uid(hash, &kind)),
+            owner: Some(Owner::new(key.clone(), uid.clone())),
+            ..Draft::named(Name::Key(own), spec)
         }
     }
 }
 
 /// `<parent>-<role>-<hash>`: the first two for people, the hash so that no two are the same.
-fn derived_name(parent: &str, role: &str, hash: &Hash) -> String {
-    let role = role.char_indices().nth(MAX_ROLE).map_or(role, |(end, _)| &role[..end]);
+fn derived_name(parent: &str, role: &str, hash: &Hash) -> ArrayString<MAX_ID> {
+    // Characters are bytes at least.
+    let role = if role.len() <= MAX_ROLE { role } else { first(role, MAX_ROLE) };
     let digits = hash.digits();
     // What is not ASCII becomes one character that is.
     let room = MAX_ID - HASH_DIGITS - 1 - role.chars().count() - usize::from(!role.is_empty());
     // Names are ASCII: each byte is a character.
     let parent = &parent[..parent.len().min(room)];
-    let mut name = String::with_capacity(parent.len() + role.len() + HASH_DIGITS + 2);
+    let mut name = ArrayString::new();
     name.push_str(parent);
     if !role.is_empty() {
         name.push('-');
-        name.extend(role.chars().map(|c| if is_name_char(c) { c } else { '-' }));
+        if is_name(role) {
+            name.push_str(role);
+        } else {
+            role.chars().for_each(|c| name.push(if is_name_char(c) { c } else { '-' }));
+        }
     }
     name.push('-');
     name.push_str(&text(&digits)[..HASH_DIGITS]);
     name
+}
+
+/// The first characters of a text.
+fn first(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 fn derived_uid(mut hash: Hash, child: &Kind) -> Uid {

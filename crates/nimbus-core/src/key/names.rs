@@ -1,46 +1,71 @@
 //! A namespace and a name in one piece.
 
+use std::cmp::Ordering;
+
+use arrayvec::ArrayString;
+
 /// A namespace and a name in one piece, which is why keys are seldom more than one allocation.
 pub(crate) enum Names {
-    Short { namespace: u8, len: u8, bytes: [u8; SHORT] },
+    Short { namespace: u8, text: ArrayString<SHORT> },
     Long { namespace: usize, text: Box<str> },
 }
 
 /// Most names, with their namespaces, are no longer; and with this, keys are of a size that allocators have.
-const SHORT: usize = 61;
+const SHORT: usize = 56;
 
 // === impl Names ===
 
 impl Names {
     /// Joins names that were checked: they are ASCII.
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        let len = namespace.len() + name.len();
-        if len > SHORT {
-            return Self::Long { namespace: namespace.len(), text: [namespace, name].concat().into() };
+        let mut text = ArrayString::new();
+        if text.try_push_str(namespace).and_then(|()| text.try_push_str(name)).is_ok() {
+            return Self::Short { namespace: namespace.len() as u8, text };
         }
-        let mut bytes = [0; SHORT];
-        bytes[..namespace.len()].copy_from_slice(namespace.as_bytes());
-        bytes[namespace.len()..len].copy_from_slice(name.as_bytes());
-        Self::Short { namespace: namespace.len() as u8, len: len as u8, bytes }
+        Self::Long { namespace: namespace.len(), text: [namespace, name].concat().into() }
     }
 
     pub(crate) fn namespace(&self) -> &str {
-        text(self.bytes().0)
+        let (namespace, text) = self.text();
+        &text[..namespace]
     }
 
     pub(crate) fn name(&self) -> &str {
-        text(self.bytes().1)
+        let (namespace, text) = self.text();
+        &text[namespace..]
     }
 
-    /// Both, to be compared: the order of bytes is that of text.
-    pub(crate) fn bytes(&self) -> (&[u8], &[u8]) {
+    /// Both, and the length of the first.
+    fn text(&self) -> (usize, &str) {
         match self {
-            Self::Short { namespace, len, bytes } => bytes[..usize::from(*len)].split_at(usize::from(*namespace)),
-            Self::Long { namespace, text } => text.as_bytes().split_at(*namespace),
+            Self::Short { namespace, text } => (usize::from(*namespace), text),
+            Self::Long { namespace, text } => (*namespace, text),
         }
     }
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("names are ASCII")
+impl PartialEq for Names {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Names {}
+
+impl PartialOrd for Names {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By namespace, then by name.
+impl Ord for Names {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let ((one, text), (two, other_text)) = (self.text(), other.text());
+        // If the namespaces are of one length, the first byte that differs decides, whichever part it is in.
+        if one == two {
+            return text.cmp(other_text);
+        }
+        (self.namespace(), self.name()).cmp(&(other.namespace(), other.name()))
+    }
 }

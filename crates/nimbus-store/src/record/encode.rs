@@ -2,9 +2,8 @@
 
 use std::{cell::RefCell, mem};
 
-use bytes::{BufMut as _, Bytes};
+use bytes::Bytes;
 use nimbus_core::{Reference, Revision};
-use nimbus_wire::v1;
 use prost::{
     Message as _,
     encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
@@ -113,10 +112,8 @@ fn put_header(buffer: &mut Vec<u8>, content: &Content) -> Span {
     for Reference { to, weak } in &*content.refs {
         put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], *weak);
     }
-    let owner = content.owner.as_deref().map_or_else(Span::default, |owner| {
-        let v1::Owner { kind, namespace, name, uid } = owner;
-        put_texts(buffer, OWNER, &[kind, namespace, name, uid], false)
-    });
+    let owner = content.owner.as_ref();
+    let owner = owner.map_or_else(Span::default, |owner| put_texts(buffer, OWNER, &owner.texts(), false));
     put_text(buffer, MANAGER, content.manager.as_str());
     put_number(buffer, OBSERVED_GENERATION, content.observed.0);
     for (key, value) in content.annotations.iter() {
@@ -124,9 +121,8 @@ fn put_header(buffer: &mut Vec<u8>, content: &Content) -> Span {
     }
     for name in content.finalizers.iter() {
         // In a list, also what is empty is there.
-        encode_key(FINALIZERS, WireType::LengthDelimited, buffer);
-        encode_varint(name.len() as u64, buffer);
-        buffer.put_slice(name.as_bytes());
+        put_len(buffer, FINALIZERS, name.len());
+        buffer.extend_from_slice(name.as_bytes());
     }
     put_number(buffer, DELETING, content.deleting.into());
     owner
@@ -138,8 +134,7 @@ fn put_texts(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flag: bool) -> Sp
     let after = texts.len() as u32 + 1;
     let len: usize = numbered().map(|(field, text)| text_len(field, text)).sum();
     let len = len + if flag { key_len(after) + 1 } else { 0 };
-    encode_key(field, WireType::LengthDelimited, buffer);
-    encode_varint(len as u64, buffer);
+    put_len(buffer, field, len);
     numbered().for_each(|(field, text)| put_text(buffer, field, text));
     put_number(buffer, after, flag.into());
     Span::ending(buffer, len)
@@ -160,14 +155,24 @@ fn put_number(buffer: &mut Vec<u8>, field: u32, number: u64) {
     }
 }
 
+/// What stands before the bytes of a field. Most have a number of one byte, and so has their length.
+fn put_len(buffer: &mut Vec<u8>, field: u32, len: usize) {
+    if field < 16 && len < 128 {
+        let key = (field << 3) | WireType::LengthDelimited as u32;
+        buffer.extend_from_slice(&[key as u8, len as u8]);
+    } else {
+        encode_key(field, WireType::LengthDelimited, buffer);
+        encode_varint(len as u64, buffer);
+    }
+}
+
 /// Appends a field, unless it is empty, and says where its bytes lie.
 fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) -> Span {
     if bytes.is_empty() {
         return Span::default();
     }
-    encode_key(field, WireType::LengthDelimited, buffer);
-    encode_varint(bytes.len() as u64, buffer);
-    buffer.put_slice(bytes);
+    put_len(buffer, field, bytes.len());
+    buffer.extend_from_slice(bytes);
     Span::ending(buffer, bytes.len())
 }
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, DraftParts, Generation, InvalidDraft, Labels, ObjectKey, Reference, Spec, Uid,
+    Annotations, Audience, DraftParts, Generation, InvalidDraft, Labels, ObjectKey, Owner, Reference, Spec, Uid,
 };
-use nimbus_wire::v1;
 
 /// An object as its publisher wants it, whatever its kind.
 ///
@@ -30,7 +29,7 @@ pub struct Draft {
     /// What it needs.
     pub refs: Arc<[Reference]>,
     /// On whose behalf it exists.
-    pub owner: Option<Arc<v1::Owner>>,
+    pub owner: Option<Owner>,
     /// Notes for people and programs.
     pub annotations: Annotations,
     /// Whom it is for.
@@ -51,7 +50,7 @@ impl<K: Spec> TryFrom<nimbus_core::Draft<K>> for Draft {
     fn try_from(draft: nimbus_core::Draft<K>) -> Result<Self, InvalidDraft> {
         let DraftParts { key, uid, generation, labels, annotations, audience, refs, owner, spec, .. } =
             draft.into_parts()?;
-        let (owner, spec) = (owner.map(Arc::new), spec.pack_to_vec().into());
+        let spec = spec.pack_to_vec().into();
         Ok(Self { key, uid, generation, labels, refs, owner, annotations, audience, spec })
     }
 }

@@ -6,7 +6,7 @@ use nimbus_core::{KeyMap, ObjectKey};
 
 use crate::publications::{
     Publications,
-    tests::world::{draft, owner},
+    tests::world::{drafts, owner},
 };
 
 /// Bytes of a hash table: a power of two of places, of which at most seven in eight are used, and a byte for each.
@@ -22,7 +22,7 @@ fn a_hundred_thousand_owners_with_a_child_each_cost_little_more_than_their_names
         let owner = owner(&number.to_string(), 1);
         // Twice, as names that are published again must not be held twice.
         for _ in 0..2 {
-            publications.stage(&owner, vec![draft(&number.to_string())]).unwrap();
+            publications.staged(&owner, drafts(&[&number.to_string()])).unwrap();
             publications.committed(&owner.key);
         }
     }

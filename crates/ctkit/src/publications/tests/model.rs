@@ -79,7 +79,7 @@ impl World {
                     let before = self.target.get(draft.key.name());
                     let is_free = before.is_none_or(|before| before.as_deref().is_none_or(|before| before == owner));
                     assert!(is_free, "{} of {before:?} is overwritten by {owner}", draft.key);
-                    let owner = draft.owner.as_ref().map(|owner| owner.name.clone());
+                    let owner = draft.owner.as_ref().map(|owner| owner.texts()[2].to_owned());
                     self.target.insert(draft.key.name().to_owned(), owner);
                 }
                 Op::Delete(key) => {
@@ -122,7 +122,7 @@ impl World {
 
     fn publish(&mut self, name: &'static str, wants: BTreeSet<String>, end: End) -> Result<(), Collision> {
         let list: Vec<&str> = wants.iter().map(String::as_str).collect();
-        let steps = self.publications.stage(&self.owner(name), drafts(&list)).inspect_err(|collision| {
+        let steps = self.publications.staged(&self.owner(name), drafts(&list)).inspect_err(|collision| {
             let Collision::Taken { child, by } = collision else { panic!("no child was twice there") };
             let holder = self.target.get(child.name()).and_then(Option::as_deref);
             assert_ne!(by.name(), name, "nobody is in the way of itself");

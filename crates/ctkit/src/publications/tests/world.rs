@@ -7,7 +7,10 @@ use nimbus_core::{Annotations, Audience, Finalizers, Generation, Kind, Labels, O
 use nimbus_store::{Content, Draft, Op, Record, Slot, Step};
 use nimbus_wire::v1;
 
-use crate::publications::Owner;
+use crate::{
+    few::Few,
+    publications::{Collision, Owner, Publications},
+};
 
 pub(crate) fn child(name: &str) -> ObjectKey {
     ObjectKey::new(Kind::new("demo.v1.Child").unwrap(), "", name).unwrap()
@@ -32,7 +35,7 @@ pub(crate) fn draft(name: &str) -> Draft {
     }
 }
 
-pub(crate) fn drafts(names: &[&str]) -> Vec<Draft> {
+pub(crate) fn drafts(names: &[&str]) -> Few<Draft> {
     names.iter().map(|name| draft(name)).collect()
 }
 
@@ -73,4 +76,11 @@ pub(crate) fn names<'a>(keys: impl IntoIterator<Item = &'a ObjectKey>) -> String
     let mut names: Vec<_> = keys.into_iter().map(ObjectKey::name).collect();
     names.sort_unstable();
     names.join(" ")
+}
+
+impl Publications {
+    /// As [`Publications::stage`], with all steps in a list.
+    pub(crate) fn staged(&mut self, owner: &Owner, drafts: Few<Draft>) -> Result<Vec<Step>, Collision> {
+        self.stage(owner, drafts).map(Iterator::collect)
+    }
 }

@@ -11,13 +11,38 @@ fn take(intake: &mut Intake, event: Event) -> Result<Option<News>, Broken> {
     intake.take(event)
 }
 
-fn list(intake: &mut Intake, records: &[Arc<Record>], at: Position) -> Result<News, Broken> {
-    assert!(take(intake, Event::Listing(records.to_vec()))?.is_none(), "a list counts when it is whole");
-    take(intake, Event::Listed(at)).map(Option::unwrap)
+/// Takes a list; says what is told of in the end, after its part if that is the first.
+fn list(
+    intake: &mut Intake,
+    records: &[Arc<Record>],
+    at: Position,
+) -> Result<(Vec<ObjectKey>, Option<WatchEpoch>), Broken> {
+    let is_first = intake.position.is_none() && intake.copy.objects.len() == 0;
+    let part = take(intake, Event::Listing(records.to_vec()))?.map(|news| news.what);
+    assert_eq!(part.is_some(), is_first && !records.is_empty(), "any other list counts when it is whole");
+    let mut told: Vec<_> = part.into_iter().flat_map(keys).collect();
+    let news = take(intake, Event::Listed(at))?.unwrap();
+    let listed = listed(&news);
+    told.extend(keys(news.what));
+    Ok((told, listed))
 }
 
 fn change(intake: &mut Intake, changes: Vec<Change>, at: Position) -> Result<Vec<ObjectKey>, Broken> {
-    Ok(take(intake, Event::Changes(changes, at))?.map(|news| news.keys).unwrap_or_default())
+    Ok(take(intake, Event::Changes(changes, at))?.map(|news| keys(news.what)).unwrap_or_default())
+}
+
+fn keys(what: What) -> Vec<ObjectKey> {
+    match what {
+        What::Part { records, .. } => records.iter().map(|record| record.key().clone()).collect(),
+        What::Keys { keys, .. } => keys,
+    }
+}
+
+fn listed(news: &News) -> Option<WatchEpoch> {
+    match news.what {
+        What::Part { .. } => None,
+        What::Keys { listed, .. } => listed,
+    }
 }
 
 fn names(intake: &Intake) -> Vec<String> {
@@ -33,9 +58,9 @@ fn names(intake: &Intake) -> Vec<String> {
 fn a_relist_sweeps_what_it_does_not_name_and_tells_only_of_differences() {
     let mut intake = intake();
     let first = list(&mut intake, &[record("a", 1), record("b", 2), record("c", 3)], position(1, 3)).unwrap();
-    assert_eq!(first.keys, [key("a"), key("b"), key("c")]);
+    assert_eq!(first.0, [key("a"), key("b"), key("c")]);
     let second = list(&mut intake, &[record("a", 1), record("c", 5), record("d", 4)], position(1, 5)).unwrap();
-    assert_eq!(second.keys, [key("b"), key("c"), key("d")]);
+    assert_eq!(second.0, [key("b"), key("c"), key("d")]);
     assert_eq!(names(&intake), ["a@1", "c@5", "d@4"]);
 }
 
@@ -48,7 +73,7 @@ fn lists_are_told_apart_by_a_counter_and_not_by_a_clock() {
         // Without any time between them; each has other objects than the one before.
         let name = format!("only-{round}");
         let news = list(&mut intake, &[record(&name, round)], position(1, round)).unwrap();
-        assert_eq!(news.listed, Some(WatchEpoch(round)));
+        assert_eq!(news.1, Some(WatchEpoch(round)));
         assert_eq!(names(&intake), [format!("{name}@{round}")]);
     }
 }
@@ -62,6 +87,26 @@ fn a_list_that_breaks_off_changes_nothing() {
     assert_eq!(names(&intake), ["a@1"]);
     list(&mut intake, &[record("c", 3)], position(1, 3)).unwrap();
     assert_eq!(names(&intake), ["c@3"], "nothing is left of the broken list");
+}
+
+#[test]
+fn the_first_list_is_shown_as_it_is_read_and_what_a_broken_one_had_is_compared() {
+    let mut intake = intake();
+    let part = |records: &[Arc<Record>]| Event::Listing(records.to_vec());
+    let shown = |intake: &mut Intake, event| take(intake, event).unwrap().map(|news| news.what);
+    let first = shown(&mut intake, part(&[record("a", 1), record("b", 2)]));
+    assert!(matches!(first, Some(What::Part { replaces: false, .. })));
+    let second = shown(&mut intake, part(&[record("c", 3), record("b", 4)]));
+    assert!(matches!(second, Some(What::Part { replaces: true, .. })), "b is there in place of an earlier one");
+    assert_eq!(names(&intake), ["a@1", "b@4", "c@3"]);
+    // It breaks off. What was shown stays until there is a whole list, and then only what differs is told.
+    assert_eq!(intake.begin(), None);
+    assert!(shown(&mut intake, part(&[record("c", 3)])).is_none());
+    assert_eq!(names(&intake), ["a@1", "b@4", "c@3"]);
+    assert!(shown(&mut intake, part(&[record("d", 5)])).is_none());
+    let news = take(&mut intake, Event::Listed(position(1, 5))).unwrap().unwrap();
+    assert_eq!((listed(&news), keys(news.what)), (Some(WatchEpoch(1)), vec![key("a"), key("b"), key("d")]));
+    assert_eq!(names(&intake), ["c@3", "d@5"]);
 }
 
 /// H02: a delete that overtakes an add, or the reverse, must not bring anything back.
@@ -116,7 +161,7 @@ fn in_another_epoch_only_contents_are_compared() {
     let mut intake = intake();
     list(&mut intake, &[record("a", 50), record("b", 60)], position(1, 60)).unwrap();
     let news = list(&mut intake, &[record("a", 1), record_of("b", 2, "other")], position(2, 2)).unwrap();
-    assert_eq!(news.keys, [key("b")]);
+    assert_eq!(news.0, [key("b")]);
     assert_eq!(names(&intake), ["a@1", "b@2"]);
 }
 
@@ -136,12 +181,12 @@ fn what_is_readable_is_what_was_looked_at_and_nothing_newer() {
     let mut intake = intake();
     let said = Event::Listed(position(1, 0));
     let news = intake.look(&said, &store.snapshot()).unwrap();
-    assert_eq!(news.listed, Some(WatchEpoch(1)));
+    assert_eq!(listed(&news), Some(WatchEpoch(1)));
     commit(&store, [put(&key("a"), b"1")]);
     assert!(news.copy.objects.get(&key("a")).is_none(), "it has not been told yet");
     commit(&store, [nimbus_store::Op::Delete(key("a"))]);
     let said = Event::Changes(Vec::new(), position(1, 2));
-    assert!(intake.look(&said, &store.snapshot()).unwrap().keys.is_empty());
+    assert!(keys(intake.look(&said, &store.snapshot()).unwrap().what).is_empty());
 }
 
 #[test]
@@ -153,5 +198,5 @@ fn a_look_after_the_ends_were_forgotten_compares_everything() {
     commit(&store, [nimbus_store::Op::Delete(key("a")), put(&key("c"), b"1")]);
     store.bus().store().trim(Revision(2));
     let news = intake.look(&Event::Changes(Vec::new(), position(1, 2)), &store.snapshot()).unwrap();
-    assert_eq!((news.keys, news.listed), (vec![key("a"), key("c")], Some(WatchEpoch(2))));
+    assert_eq!((listed(&news), keys(news.what)), (Some(WatchEpoch(2)), vec![key("a"), key("c")]));
 }

@@ -63,6 +63,8 @@ struct UntilBroken {
 /// A subscriber, and the objects as it has seen them.
 struct Looker {
     subscription: Subscription,
+    /// It is told of the first list as it is read.
+    early: bool,
     view: BTreeMap<ObjectKey, Bytes>,
     /// What was seen of each last: the life of the source, then the revision. They only rise.
     newest: BTreeMap<ObjectKey, (u8, Revision)>,
@@ -99,7 +101,7 @@ async fn play(direct: bool, steps: Vec<Step>) {
     let source = Unsteady::new(direct);
     let config = ReflectorConfig { seed: 1, ..ReflectorConfig::default() };
     let reflector = Reflector::start(source.clone(), &kind(), config);
-    let mut lookers = vec![Looker::new(&reflector)];
+    let mut lookers = vec![Looker::new(&reflector, false), Looker::new(&reflector, true)];
     for step in steps {
         match step {
             Step::Put(at, value) => source.put(at, value),
@@ -110,7 +112,7 @@ async fn play(direct: bool, steps: Vec<Step>) {
             }
             Step::Break => source.break_off(),
             Step::Restart(names) => source.restart(names),
-            Step::Subscribe if lookers.len() < 4 => lookers.push(Looker::new(&reflector)),
+            Step::Subscribe if lookers.len() < 4 => lookers.push(Looker::new(&reflector, lookers.len() == 3)),
             Step::Subscribe => {}
             Step::Look(at) => {
                 let at = at % lookers.len();
@@ -201,14 +203,16 @@ impl Stream for UntilBroken {
 // === impl Looker ===
 
 impl Looker {
-    fn new(reflector: &Reflector) -> Self {
-        Self { subscription: reflector.subscribe(), view: BTreeMap::new(), newest: BTreeMap::new() }
+    fn new(reflector: &Reflector, early: bool) -> Self {
+        let subscription = if early { reflector.subscribe_early() } else { reflector.subscribe() };
+        Self { subscription, early, view: BTreeMap::new(), newest: BTreeMap::new() }
     }
 
     /// Looks at what it is told of within that time; says whether there was anything.
     async fn look(&mut self, patience: Duration) -> bool {
         let Ok(batch) = timeout(patience, self.subscription.next()).await else { return false };
-        let snapshot = self.subscription.reflector().snapshot();
+        let reflector = self.subscription.reflector();
+        let snapshot = if self.early { reflector.early_snapshot() } else { reflector.snapshot() };
         for woken in batch.keys {
             let Some(record) = snapshot.get(&woken.key) else {
                 self.view.remove(&woken.key);

@@ -1,7 +1,5 @@
 //! The words of the store as they travel, and back.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use nimbus_core::{Epoch, Generation, ObjectKey, Reference, Revision, Uid};
 use nimbus_store::{Committed, Draft, Effect, Guard, Op, Outcome, Precondition, Step, SyncSummary, Txn};
@@ -71,7 +69,7 @@ fn upsert(draft: Draft) -> Result<v1::Object, CommitError> {
         generation: draft.generation.map_or(0, |generation| generation.0),
         labels: draft.labels.to_wire(),
         refs: draft.refs.iter().map(reference).collect(),
-        owner: draft.owner.map(Arc::unwrap_or_clone),
+        owner: draft.owner.map(|owner| owner.to_wire()),
         annotations: draft.annotations.to_wire(),
         audience: draft.audience.to_wire(),
         ..Default::default()

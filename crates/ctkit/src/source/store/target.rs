@@ -46,6 +46,10 @@ impl Target for Store {
         self.submit(&txn).await
     }
 
+    async fn commit_shared(&self, txn: Arc<Txn>) -> Result<Committed, CommitError> {
+        self.submit(&txn).await
+    }
+
     async fn begin_sync(
         &self,
         publisher: PublisherId,

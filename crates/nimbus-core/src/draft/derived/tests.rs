@@ -41,8 +41,7 @@ fn a_child_lies_with_its_parent_and_belongs_to_it() {
     let draft = child(&parent("prod", "web", "u1"), "zone-a").into_parts().unwrap();
     assert_eq!((draft.key.kind().as_str(), draft.key.namespace()), ("nimbus.v1.Key", "prod"));
     let owner = draft.owner.unwrap();
-    assert_eq!((&*owner.kind, &*owner.namespace), ("nimbus.v1.Lease", "prod"));
-    assert_eq!((&*owner.name, &*owner.uid), ("web", "u1"));
+    assert_eq!(owner.texts(), ["nimbus.v1.Lease", "prod", "web", "u1"]);
 }
 
 #[test]

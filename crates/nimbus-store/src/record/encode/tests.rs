@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, PublisherId, Reference, Revision, Uid,
+    Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, Owner, PublisherId, Reference, Revision,
+    Uid,
 };
 use nimbus_wire::v1;
 use prost::Message as _;
@@ -63,7 +64,7 @@ fn generated(content: &Content, revision: Revision) -> Vec<u8> {
         generation: content.generation.0,
         labels: content.labels.to_wire(),
         refs: content.refs.iter().map(reference).collect(),
-        owner: content.owner.as_deref().cloned(),
+        owner: content.owner.as_ref().map(Owner::to_wire),
         manager: content.manager.to_string(),
         observed_generation: content.observed.0,
         annotations: content.annotations.to_wire(),
@@ -85,7 +86,7 @@ fn the_bytes_are_those_of_the_generated_code() {
         let expected = generated(&content, revision);
         let record = Record::new(content.clone(), Slot { revision, seq: 0 });
         assert_eq!(record.encoded(false)[0], expected, "{content:?}");
-        assert_eq!(record.owner(), content.owner.as_deref().cloned());
+        assert_eq!(record.owner(), content.owner.as_ref().map(Owner::to_wire));
         assert_eq!((record.spec(), record.status()), (content.spec, content.status));
         assert_eq!(record.spec_bytes(), record.spec());
         assert_eq!(record.status_bytes(), record.status());

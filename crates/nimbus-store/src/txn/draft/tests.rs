@@ -43,7 +43,7 @@ fn a_packed_child_knows_its_life_and_its_owner() {
     let expected = child().into_parts().unwrap();
     let packed = Draft::try_from(child()).unwrap();
     assert!(packed.uid.is_some() && packed.owner.is_some());
-    assert_eq!((packed.key, packed.uid, packed.owner), (expected.key, expected.uid, expected.owner.map(Into::into)));
+    assert_eq!((packed.key, packed.uid, packed.owner), (expected.key, expected.uid, expected.owner));
 }
 
 #[test]
