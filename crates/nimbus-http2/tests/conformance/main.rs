@@ -1,0 +1,7 @@
+//! What RFC 9113 asks of a server, section by section, with frames that no library would send, over real sockets.
+
+mod cases;
+mod client;
+mod going;
+mod patience;
+mod peer;
