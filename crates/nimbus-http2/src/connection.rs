@@ -92,8 +92,11 @@ struct Ending {
     left: usize,
 }
 
-/// As often it goes round before others have their turn.
-const ROUNDS: usize = 16;
+/// What is done in one turn, before other connections have theirs: calls that are polled count more than bodies, because
+/// most of what a call takes is between its beginning and its answer. A thousand lists that are asked for at once are not
+/// answered at once.
+const TURN: usize = 128;
+const CALL: usize = 32;
 
 /// When so many answers to what leads nowhere wait to be written, nothing is read: whoever asks must read the answers.
 const UNREAD: usize = 16 << 10;
@@ -146,7 +149,9 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     fn drive(&mut self, out: &mut Output) -> Poll<Ended> {
-        for _ in 0..ROUNDS {
+        let mut turn = TURN;
+        while turn > 0 {
+            turn -= 1;
             let woken = self.wakes.take(&mut self.ready);
             if woken.is_io {
                 if woken.order > self.order {
@@ -166,7 +171,7 @@ where
             {
                 return Poll::Ready(how);
             }
-            self.answer_calls(out);
+            self.answer_calls(&mut turn, out);
             if let Err(error) = self.write(out) {
                 return Poll::Ready(self.how_it_ends(Ended::Lost(error)));
             }
@@ -260,12 +265,14 @@ where
         }
     }
 
-    /// Has every call that was woken go on, until there is enough to write.
-    fn answer_calls(&mut self, out: &mut Output) {
+    /// Has calls that were woken go on, until there is enough to write or the turn is over.
+    fn answer_calls(&mut self, turn: &mut usize, out: &mut Output) {
         while out.len() < ENOUGH
+            && *turn > 0
             && let Some(stream) = self.next_call()
         {
             let Some(call) = self.calls.get_mut(stream) else { continue };
+            *turn = turn.saturating_sub(if call.is_answered() { 1 } else { CALL });
             call.side.unqueue();
             self.core.give_back(stream, call.side.take_read(), out);
             let step = catch_unwind(AssertUnwindSafe(|| call.step(stream, &self.answer, &mut self.core, out)));

@@ -67,6 +67,11 @@ impl<F, B> Call<F, B> {
         let waker = side.clone().into();
         Self { side, waker, stage: Stage::Begun(Some(Box::new(request))), lacks: Lacks::Nothing }
     }
+
+    /// Whether its answer has begun.
+    pub(crate) fn is_answered(&self) -> bool {
+        matches!(self.stage, Stage::Sending { .. })
+    }
 }
 
 impl<F, B> Call<F, B>

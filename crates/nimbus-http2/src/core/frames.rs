@@ -153,11 +153,11 @@ impl Core {
                 Ok(())
             }
             setting::MAX_FRAME_SIZE => {
+                if !(FRAME_BYTES..=MAX_FRAME_BYTES).contains(&(value as usize)) {
+                    return Err(Reason::PROTOCOL_ERROR.fatal("MAX_FRAME_SIZE is out of bounds"));
+                }
                 self.peer.frame_bytes = value as usize;
-                let is_allowed = (FRAME_BYTES..=MAX_FRAME_BYTES).contains(&self.peer.frame_bytes);
-                is_allowed
-                    .then_some(())
-                    .ok_or(Reason::PROTOCOL_ERROR.fatal("MAX_FRAME_SIZE is out of bounds"))
+                Ok(())
             }
             // We keep no table, open no streams, and answer with few headers.
             _ => Ok(()),
