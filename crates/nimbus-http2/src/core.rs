@@ -19,7 +19,7 @@ use crate::{
     credit::Credit,
     frame::{self, FRAME_BYTES, WINDOW, setting},
     hpack::Decoder,
-    input::{Input, PREFACE},
+    input::{Input, PREFACE, Whole},
     output::Output,
     reason::{Fatal, Reason},
     stream::Stream,
@@ -163,7 +163,7 @@ impl Core {
             bytes = rest;
         }
         let mut turn = Turn { now, out, to };
-        while let Some((head, payload)) = self.input.next(&mut bytes)? {
+        while let Some(Whole { head, payload }) = self.input.next(&mut bytes)? {
             self.frame(head, &payload, &mut turn)?;
         }
         Ok(())

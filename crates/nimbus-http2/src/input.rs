@@ -16,6 +16,13 @@ pub(crate) struct Input {
     partial: Vec<u8>,
 }
 
+/// A frame as it came.
+#[derive(Debug)]
+pub(crate) struct Whole<'a> {
+    pub(crate) head: Head,
+    pub(crate) payload: Cow<'a, [u8]>,
+}
+
 // === impl Input ===
 
 impl Input {
@@ -23,13 +30,13 @@ impl Input {
     ///
     /// # Errors
     /// If it is longer than frames may be.
-    pub(crate) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<(Head, Cow<'a, [u8]>)>, Fatal> {
+    pub(crate) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Whole<'a>>, Fatal> {
         if self.partial.is_empty() {
             if let Some(head) = head(bytes)?
                 && let Some((frame, rest)) = bytes.split_at_checked(HEAD + head.length)
             {
                 *bytes = rest;
-                return Ok(Some((head, Cow::Borrowed(&frame[HEAD..]))));
+                return Ok(Some(Whole { head, payload: Cow::Borrowed(&frame[HEAD..]) }));
             }
             // As small as it can be, since many may wait here.
             self.partial = bytes.to_vec();
@@ -44,7 +51,7 @@ impl Input {
         }
         let mut frame = std::mem::take(&mut self.partial);
         frame.drain(..HEAD);
-        Ok(Some((head, Cow::Owned(frame))))
+        Ok(Some(Whole { head, payload: Cow::Owned(frame) }))
     }
 
     fn fill(&mut self, bytes: &mut &[u8], to: usize) {

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header};
 
-use crate::{credit::Credit, frame::MAX_WINDOW};
+use crate::credit::Credit;
 
 /// A stream whose answer has not ended. One that was answered is gone.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Stream {
     }
 }
 
-/// A window that grows, or shrinks.
+/// A window that grows, or shrinks. Windows end where these numbers do.
 pub(crate) fn widened(window: i32, more: i32) -> Option<i32> {
-    window.checked_add(more).filter(|window| *window <= MAX_WINDOW)
+    window.checked_add(more)
 }

@@ -1,5 +1,7 @@
 //! The clients of h2 and of hyper: what most of those that connect are built on.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
 use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
