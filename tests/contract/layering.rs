@@ -13,7 +13,7 @@ use crate::tree;
 /// The crates from the bottom up. One may depend on those of the layers below its own, never on one beside it.
 const LAYERS: [&[&str]; 10] = [
     &["nimbus-wire"],
-    &["nimbus-core", "nimbus-disk"],
+    &["nimbus-core", "nimbus-disk", "nimbus-http2"],
     &["nimbus-store", "nimbus-client"],
     &["nimbus-bus", "nimbus-agent"],
     &["ctkit", "nimbus-etcd"],

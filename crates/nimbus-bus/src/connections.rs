@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use nimbus_http2::Ended;
+
 use crate::metrics::Metrics;
 
 /// How many connections there are, and may be.
@@ -17,7 +19,7 @@ pub(crate) struct Connections {
 /// A connection, for as long as it is there.
 pub(crate) struct Connection {
     open: Arc<AtomicUsize>,
-    pub(crate) metrics: Metrics,
+    metrics: Metrics,
 }
 
 // === impl Connections ===
@@ -38,6 +40,21 @@ impl Connections {
         self.metrics.accepted.inc();
         self.metrics.connections.inc();
         Some(Connection { open: self.open.clone(), metrics: self.metrics.clone() })
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Takes note of how it has ended.
+    pub(crate) fn ended(self, how: &Ended) {
+        match how {
+            Ended::Silent => drop(self.metrics.silent.inc()),
+            Ended::Failed(why) => tracing::debug!(%why, "a connection was ended"),
+            Ended::Gone => tracing::debug!("a client does not answer any more"),
+            Ended::Lost(error) => tracing::debug!(%error, "a connection was lost"),
+            _ => {}
+        }
     }
 }
 

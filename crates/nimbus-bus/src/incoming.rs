@@ -15,7 +15,8 @@ use std::{
 };
 
 use bytes::{Buf as _, Bytes};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Body as _, Frame};
+use nimbus_http2::{Interrupted, RequestBody};
 use tonic::{Status, body::Body};
 
 use self::scan::Scan;
@@ -36,7 +37,7 @@ pub(crate) struct Incoming {
 
 /// The body of a request.
 struct Watched {
-    body: Body,
+    body: RequestBody,
     scan: Scan,
     share: Share,
     incoming: Incoming,
@@ -54,10 +55,10 @@ impl Incoming {
     }
 
     /// A request whose body is held to the limits.
-    pub(crate) fn watch(&self, request: http::Request<Body>) -> http::Request<Body> {
+    pub(crate) fn watch(&self, request: http::Request<RequestBody>) -> http::Request<Body> {
         request.map(|body| {
             if body.is_end_stream() {
-                return body;
+                return Body::empty();
             }
             let share = Share::new(self.budget.clone());
             Body::new(Watched { body, scan: Scan::default(), share, incoming: self.clone() })
@@ -109,10 +110,10 @@ impl http_body::Body for Watched {
         }
         let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
             Some(Ok(frame)) => frame,
-            other => {
+            over => {
                 // It is complete, or never will be.
                 this.share.set(0);
-                return Poll::Ready(other);
+                return Poll::Ready(over.map(|result| result.map_err(given_up)));
             }
         };
         if let Some(data) = frame.data_ref().filter(|data| data.has_remaining())
@@ -126,8 +127,9 @@ impl http_body::Body for Watched {
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }
+}
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// Nobody waits for an answer any more; it is only for those who look at how a request ended.
+fn given_up(why: Interrupted) -> Status {
+    Status::cancelled(why.to_string())
 }

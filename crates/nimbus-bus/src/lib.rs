@@ -5,13 +5,13 @@
 
 mod admission;
 mod budget;
+mod calls;
 mod config;
 mod connections;
 mod convert;
 mod embedded;
 mod fault;
 mod fleet;
-mod handshake;
 mod identity;
 mod incoming;
 mod inner;

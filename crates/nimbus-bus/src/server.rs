@@ -1,6 +1,8 @@
 //! The bus as a whole: its services on connections that are given to it.
 
-use std::{future::Future, path::Path, sync::Arc};
+use std::{future::Future, path::Path, pin::pin, sync::Arc};
+
+use nimbus_http2::{Connection, Drain};
 
 #[cfg(feature = "sim")]
 use nimbus_store::DrivenDisk;
@@ -11,23 +13,16 @@ use tokio::{
     time::Instant,
 };
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::{
-    Code, Status,
-    body::Body,
-    service::Routes,
-    transport::{Server, server::Connected},
-};
+use tonic::{service::Routes, transport::server::Connected};
 use tonic_health::{
     ServingStatus,
     pb::health_server::HealthServer,
     server::{HealthReporter, HealthService},
 };
-use tower::util::{MapRequestLayer, MapResponseLayer};
 
 use crate::{
-    config::Config, connections::Connections, fault, fleet::FleetService, handshake::Handshake, inner::Inner,
-    leasing::Leasing, metrics::Metrics, publishing::Publishing, readiness::Unready, reflection, schemas::Schemas,
-    subscribe::BusService,
+    calls::Calls, config::Config, connections::Connections, fleet::FleetService, inner::Inner, leasing::Leasing,
+    metrics::Metrics, publishing::Publishing, readiness::Unready, reflection, schemas::Schemas, subscribe::BusService,
 };
 
 /// A bus. Cheap to clone; all clones are the same bus.
@@ -37,20 +32,16 @@ pub struct Bus {
     health: HealthServer<HealthService>,
 }
 
-/// Why a bus stopped serving.
+/// Why a bus stopped serving. There is no reason at present: what happens to one connection ends that one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ServeError {
-    /// The transport failed.
-    #[error("the transport failed")]
-    Transport(#[from] tonic::transport::Error),
-}
+pub enum ServeError {}
+
+/// Ends all connections, however serving ends.
+struct Closing(Drain);
 
 /// Room for the metadata of a call. Nobody needs more, and a header block is held in memory.
-const MAX_HEADERS: u32 = 16 << 10;
-
-/// Streams that a client opens and resets at once cost it little and us a lot; beyond this, the connection ends.
-const MAX_RESET_STREAMS: usize = 64;
+const MAX_HEADERS: usize = 16 << 10;
 
 const SERVICES: [&str; 5] = ["", "nimbus.v1.Bus", "nimbus.v1.Publisher", "nimbus.v1.Fleet", "nimbus.v1.Leases"];
 
@@ -161,25 +152,24 @@ impl Bus {
         }
         inner.readiness.refresh(&inner).await;
         let (config, limits) = (&inner.config, &inner.config.limits);
-        let (counted, incoming_requests) = (inner.clone(), inner.incoming.clone());
-        let server = Server::builder()
-            .layer(MapResponseLayer::new(move |response| {
-                counted.outgoing.hold(counted_error(&counted.metrics, response))
-            }))
-            .layer(MapRequestLayer::new(move |request| incoming_requests.watch(request)))
-            .http2_keepalive_interval(Some(config.keepalive))
-            .http2_keepalive_timeout(Some(config.keepalive))
-            .http2_max_header_list_size(MAX_HEADERS)
-            .http2_max_pending_accept_reset_streams(Some(MAX_RESET_STREAMS))
-            .max_concurrent_streams(limits.streams)
-            .add_routes(self.routes());
-
-        let timeout = config.handshake_timeout;
-        let connections = Connections::new(limits.connections, inner.metrics.clone());
-        let incoming = incoming.filter_map(move |io| match io {
-            Ok(io) => connections.take().map(|counted| Ok(Handshake::new(io, timeout, counted))),
-            Err(error) => Some(Err(error)),
+        let transport = Arc::new(nimbus_http2::Config {
+            streams: limits.streams,
+            header_bytes: MAX_HEADERS,
+            handshake: config.handshake_timeout,
+            keepalive: config.keepalive,
+            ..nimbus_http2::Config::default()
         });
+        let calls = Calls::new(inner.clone(), self.routes());
+        let connections = Connections::new(limits.connections, inner.metrics.clone());
+        let drain = Drain::default();
+        let _closing = Closing(drain.clone());
+        let open = |io| {
+            let Some(counted) = connections.take() else { return };
+            let calls = calls.clone();
+            let connection = Connection::new(io, transport.clone(), &drain, move |request| calls.answer(request));
+            // It ends with its peer, or with `drain`.
+            tokio::spawn(async move { counted.ended(&connection.await) });
+        };
         let (stopping, mut stopped) = tokio::sync::watch::channel(false);
         let draining = async {
             shutdown.await;
@@ -201,8 +191,13 @@ impl Bus {
                 std::future::pending::<()>().await;
             }
         };
+        let serving = async {
+            accept(incoming, draining, open).await;
+            drain.drain();
+            drain.ended().await;
+        };
         tokio::select! {
-            served = Box::pin(server.serve_with_incoming_shutdown(incoming, draining)) => served?,
+            () = serving => {}
             () = inner.fleet.keep() => {}
             () = inner.readiness.keep(&inner) => {}
             () = inner.keep_counting() => {}
@@ -213,20 +208,27 @@ impl Bus {
     }
 }
 
-/// Counts calls that failed. The transport says `OUT_OF_RANGE` of a message that is larger than we take; it is a limit like
-/// any other.
-fn counted_error(metrics: &Metrics, response: http::Response<Body>) -> http::Response<Body> {
-    match Status::from_header_map(response.headers()) {
-        Some(status) if status.code() == Code::OutOfRange => {
-            metrics.refuse("message_bytes");
-            metrics.error(Code::ResourceExhausted);
-            fault::full("message_bytes", status.message().to_owned()).into_http()
+/// Opens connections until there are no more, or the bus stops: then nobody listens any more.
+async fn accept<IO, E>(incoming: impl Stream<Item = Result<IO, E>>, stop: impl Future<Output = ()>, open: impl Fn(IO)) {
+    let (mut incoming, mut stop) = (pin!(incoming), pin!(stop));
+    loop {
+        tokio::select! {
+            () = &mut stop => return,
+            io = incoming.next() => match io {
+                Some(Ok(io)) => open(io),
+                // Whoever accepts has said so, and knows when to try again.
+                Some(Err(_)) => {}
+                None => return,
+            },
         }
-        Some(status) => {
-            metrics.error(status.code());
-            response
-        }
-        None => response,
+    }
+}
+
+// === impl Closing ===
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

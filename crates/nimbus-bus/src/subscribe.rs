@@ -36,7 +36,8 @@ pub(crate) struct BusService {
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = Result<T, Infallible>> + Send>>;
 
-const SUBSCRIBE: &str = "/nimbus.v1.Bus/Subscribe";
+/// Subscriptions, as requests name them.
+pub(crate) const PATH: &str = "/nimbus.v1.Bus/Subscribe";
 
 // === impl BusService ===
 
@@ -63,7 +64,7 @@ impl tower::Service<http::Request<Body>> for BusService {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        if request.uri().path() != SUBSCRIBE {
+        if request.uri().path() != PATH {
             return self.others.call(request);
         }
         let inner = self.inner.clone();

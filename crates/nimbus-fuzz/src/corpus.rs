@@ -3,6 +3,7 @@
 mod calls;
 mod descriptors;
 mod files;
+mod http2;
 mod text;
 
 use std::{
@@ -24,6 +25,7 @@ pub fn all() -> BTreeMap<&'static str, Files> {
         ("descriptors", descriptors::sets()),
         ("filters", text::filters()),
         ("frames", calls::frames()),
+        ("http2", http2::connections()),
         ("manifests", text::manifests()),
         ("requests", calls::scripts()),
         ("selectors", text::selectors()),

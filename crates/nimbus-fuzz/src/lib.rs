@@ -12,6 +12,7 @@ mod descriptors;
 mod files;
 mod filters;
 mod frames;
+mod http2;
 mod hush;
 mod manifests;
 mod mutation;
@@ -36,12 +37,13 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "cache_file", check: cache::file, variations: 200 },
     Target { name: "cache_rows", check: cache::rows, variations: 5_000 },
     Target { name: "descriptors", check: descriptors::check, variations: 200 },
     Target { name: "filters", check: filters::check, variations: 5_000 },
     Target { name: "frames", check: frames::check, variations: 5_000 },
+    Target { name: "http2", check: http2::check, variations: 400 },
     Target { name: "manifests", check: manifests::check, variations: 2_000 },
     Target { name: "requests", check: requests::check, variations: 400 },
     Target { name: "selectors", check: selectors::check, variations: 5_000 },

@@ -1,8 +1,11 @@
 //! The end of a sync, which says that everything is there.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Spec as _, Store};

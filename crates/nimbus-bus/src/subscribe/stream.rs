@@ -30,10 +30,6 @@ pub(crate) struct FrameStream {
     ended: bool,
 }
 
-/// Up to this much is copied into one piece: the transport keeps a place for each piece that waits, and a place costs more
-/// than to copy a few kilobytes once.
-const GATHER: usize = 1 << 10;
-
 // === impl FrameStream ===
 
 impl FrameStream {
@@ -101,31 +97,6 @@ impl FrameStream {
         }
     }
 
-    /// Adds what else there is, as long as it is little.
-    fn gather(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
-        let mut all = Vec::new();
-        let mut len = first.len();
-        while len < GATHER {
-            match self.poll_bytes(cx) {
-                Poll::Ready(Ok(next)) if len + next.len() <= GATHER => {
-                    if all.is_empty() {
-                        all.extend_from_slice(&first);
-                    }
-                    all.extend_from_slice(&next);
-                    len += next.len();
-                    self.sent += next.len() as u64;
-                }
-                Poll::Ready(Ok(next)) => {
-                    self.answer.frames.push_front(next);
-                    break;
-                }
-                // There is no more yet, or the end has come, and is found again.
-                Poll::Ready(Err(_)) | Poll::Pending => break,
-            }
-        }
-        if all.is_empty() { first } else { all.into() }
-    }
-
     /// A subscriber that grants credit is sent no more than it has granted.
     fn has_credit(&self) -> bool {
         let credit = self.answer.credit;
@@ -168,7 +139,6 @@ impl http_body::Body for FrameStream {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(bytes)) => {
                 self.sent += bytes.len() as u64;
-                let bytes = self.gather(bytes, cx);
                 self.answer.inner.metrics.sent_bytes.inc_by(bytes.len() as u64);
                 Poll::Ready(Some(Ok(HttpFrame::data(bytes))))
             }

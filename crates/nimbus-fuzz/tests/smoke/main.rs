@@ -104,6 +104,11 @@ fn any_frames_are_nonsense_or_add_up() {
 }
 
 #[test]
+fn any_connection_is_served_or_told_why_not_however_its_bytes_are_cut() {
+    smoke("http2");
+}
+
+#[test]
 fn any_manifest_is_refused_with_a_place_or_read_and_printed_again() {
     smoke("manifests");
 }

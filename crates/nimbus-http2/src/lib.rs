@@ -1,0 +1,33 @@
+//! An HTTP/2 server for many long streams whose bytes are shared.
+//!
+//! [`Core`] is a connection without what it runs on: bytes and the time go in, and what is to be written and done comes
+//! out. [`Connection`] drives one over a socket. It is **one future**: it reads, polls the calls that were woken and
+//! their bodies, and writes. A body is asked for more only when the socket has taken what there was; its bytes are
+//! never copied, and everything that has come together goes out in one system call. A connection on which nothing
+//! happens holds no buffers.
+//!
+//! [`Drain`] ends connections in good order. There is no client, no HTTP/1, no TLS, and no push.
+
+mod bucket;
+mod config;
+mod connection;
+mod core;
+mod credit;
+mod drain;
+mod frame;
+mod head;
+mod hpack;
+mod input;
+mod output;
+mod reason;
+mod stream;
+mod streams;
+
+pub use self::{
+    config::Config,
+    connection::{Connection, Ended, Interrupted, RequestBody},
+    core::{Core, Receive},
+    drain::Drain,
+    output::Output,
+    reason::{Fatal, Reason},
+};
