@@ -1,11 +1,6 @@
 //! Agents as processes that die in the middle of something, and whose disks are full.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
 use nimbus_wire::v1::{self, fleet_client::FleetClient, publisher_client::PublisherClient};
 use tempfile::TempDir;
@@ -14,6 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::{
     demo::{self, KIND},
     file_agent::{File, World, ask},
+    process::Process,
     server::{self, Server},
     wait,
 };
@@ -25,9 +21,6 @@ struct Reload {
     hold: PathBuf,
     _folder: TempDir,
 }
-
-/// A process that ends with this value.
-struct Process(Child);
 
 // === impl Reload ===
 
@@ -61,14 +54,6 @@ impl Drop for Reload {
     fn drop(&mut self) {
         // Nobody waits for one that is still held.
         drop(fs::remove_file(&self.hold));
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both fail only if the process has ended by itself.
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 
@@ -130,19 +115,16 @@ impl SmallDisk {
         let disk = self.folder.path().join("disk");
         fs::create_dir_all(&disk).unwrap();
         let script = "mount -t tmpfs -o size=1m tmpfs \"$0\" && exec \"$@\"";
-        let child = Command::new("unshare")
+        let mut command = Command::new("unshare");
+        command
             .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
             .arg(&disk)
             .arg(binary)
             .args(["--bus", &format!("http://{}", self.bus.address), "--agents", "1", "--prefix", "small-"])
             .args(["--kind", KIND, "--cache"])
             .arg(&disk)
-            .env("NIMBUS_LOG", "off")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.agent = Some(Process(child));
+            .env("NIMBUS_LOG", "off");
+        self.agent = Some(Process::start(&mut command));
     }
 
     async fn sync(&mut self, objects: Vec<v1::Object>) -> u64 {

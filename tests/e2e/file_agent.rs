@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::{
     demo,
+    process::Process,
     server::{self, Server},
     wait,
 };
@@ -47,12 +48,9 @@ pub(crate) struct World {
     pub(crate) fleet: FleetClient<Channel>,
     publisher: PublisherClient<Channel>,
     flags: Vec<String>,
-    agent: Option<Agent>,
+    agent: Option<Process>,
     bus: Server,
 }
-
-/// The agent as a process, which ends with this value as if it was killed.
-struct Agent(Child);
 
 fn binary() -> PathBuf {
     let binary = server::binary().with_file_name("file-agent");
@@ -83,9 +81,13 @@ fn inode(path: &Path) -> u64 {
 impl World {
     /// Starts a bus and an agent that keeps files in the folder `etc`, which exists.
     pub(crate) async fn new(flags: &[&str]) -> Self {
+        Self::on(Server::start(&["--bookmark-interval", "0.2"]), flags).await
+    }
+
+    /// The same on that bus.
+    pub(crate) async fn on(bus: Server, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("etc")).unwrap();
-        let bus = Server::start(&["--bookmark-interval", "0.2"]);
         let channel = Endpoint::from_shared(format!("http://{}", bus.address)).unwrap().connect().await.unwrap();
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         let (fleet, publisher) = (FleetClient::new(channel.clone()), PublisherClient::new(channel));
@@ -109,9 +111,13 @@ impl World {
             .arg("--state")
             .arg(self.folder.path().join("state"))
             .args(&self.flags)
-            .env("NIMBUS_LOG", "warn")
-            .stdin(Stdio::null());
-        self.agent = Some(Agent(command.spawn().unwrap()));
+            .env("NIMBUS_LOG", "warn");
+        self.agent = Some(Process::start(&mut command));
+    }
+
+    /// Sends the agent a signal.
+    pub(crate) fn signal_agent(&self, name: &str) {
+        self.agent.as_ref().expect("it runs").signal(name);
     }
 
     /// Kills the agent.
@@ -161,16 +167,6 @@ impl World {
             (is_connected && agent.in_sync).then_some(agent.session)
         })
         .await
-    }
-}
-
-// === impl Agent ===
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        // Both fail only if the process has ended by itself.
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use nimbus_core::{Kind, PublisherId};
 use nimbus_store::{Lost, State};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::inner::Inner;
@@ -41,6 +41,8 @@ pub(crate) struct Readiness {
     marked: AtomicU64,
     said: AtomicU64,
     changed: Notify,
+    /// Whoever looks later must say it later.
+    turn: Mutex<()>,
 }
 
 /// In the health service: whether the bus is ready.
@@ -55,7 +57,7 @@ impl Readiness {
     /// Nothing is said yet.
     pub(crate) fn new(health: HealthReporter) -> Self {
         let (marked, said) = (AtomicU64::new(1), AtomicU64::new(0));
-        Self { health, marked, said, changed: Notify::new() }
+        Self { health, marked, said, changed: Notify::new(), turn: Mutex::new(()) }
     }
 
     /// It may be another by now.
@@ -66,15 +68,24 @@ impl Readiness {
 
     /// Says how it is, unless that was said already.
     pub(crate) async fn refresh(&self, inner: &Inner) {
-        let marked = self.marked.load(Ordering::SeqCst);
-        while self.said.load(Ordering::SeqCst) < marked {
-            let ready = inner.is_ready();
+        let say = |ready| {
             let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
-            self.health.set_service_status(READY, status).await;
-            // Another call may have looked later and written earlier.
-            if inner.is_ready() == ready {
-                self.said.fetch_max(marked, Ordering::SeqCst);
-            }
+            self.health.set_service_status(READY, status)
+        };
+        self.catch_up(|| inner.is_ready(), say).await;
+    }
+
+    async fn catch_up<Said: Future<Output = ()>>(&self, look: impl Fn() -> bool, say: impl Fn(bool) -> Said) {
+        let marked = self.marked.load(Ordering::SeqCst);
+        if self.said.load(Ordering::SeqCst) >= marked {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        // Whoever had its turn meanwhile has looked after what this one has to say.
+        if self.said.load(Ordering::SeqCst) < marked {
+            let marked = self.marked.load(Ordering::SeqCst);
+            say(look()).await;
+            self.said.store(marked, Ordering::SeqCst);
         }
     }
 

@@ -55,6 +55,12 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 15.0, value_name = "SECONDS", value_parser = parse_seconds)]
     bookmark_interval: f64,
 
+    /// Seconds after which a connection is asked whether it is still there; it is closed if the answer takes as long.
+    ///
+    /// The question waits behind what is on its way already: on a narrow line, that is some 256 KiB at least.
+    #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    keepalive: f64,
+
     /// Seconds over which subscribers are sent away when the bus stops.
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = parse_seconds)]
     drain: f64,
@@ -162,6 +168,7 @@ impl Arguments {
         Ok(Config {
             assume_complete: self.assume_complete,
             bookmark_interval: seconds(self.bookmark_interval),
+            keepalive: seconds(self.keepalive),
             drain: seconds(self.drain),
             lost_after: seconds(self.lost_after),
             forget_after: seconds(self.forget_after),

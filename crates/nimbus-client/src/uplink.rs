@@ -4,6 +4,7 @@
 //! should and connects again, to the next endpoint of the list.
 
 mod connect;
+mod heard;
 mod retry;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -14,6 +15,7 @@ use rand::{RngExt as _, rngs::SmallRng};
 use tokio::time::{Instant, Sleep};
 use tonic::{Status, Streaming, metadata::MetadataValue};
 
+use self::heard::Heard;
 pub use self::{
     connect::{Channel, Connecting, Connector, Endpoint, Io, Tcp},
     retry::{Advice, advise},
@@ -43,8 +45,12 @@ enum State {
 struct Live {
     client: BusClient<Channel>,
     frames: Streaming<v1::Frame>,
-    /// Without any frame for this long, it is dead.
+    /// Without any sign of life for this long, it is dead.
     patience: Duration,
+    /// Parts of frames are signs of life, too: on a narrow line, one frame may take longer than many bookmarks are apart.
+    heard: Heard,
+    /// What had arrived when patience last began.
+    heard_before: u64,
     silence: Pin<Box<Sleep>>,
 }
 
@@ -79,6 +85,9 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Missed signs of life that make a stream dead.
 const MISSES: u32 = 3;
+
+/// Fewer bytes are no sign of life of a subscription: answers to pings are heard for as long as the connection lives.
+const PART: u64 = 1 << 10;
 
 /// Frames are at most 1 MiB or one object; a bus takes objects of at most 4 MiB unless told otherwise.
 pub const MAX_MESSAGE: usize = 64 << 20;
@@ -120,20 +129,25 @@ impl Uplink {
             }
         }
         let State::Live(live) = &mut self.state else { unreachable!("it was connected above") };
-        let end = tokio::select! {
-            // Whoever was too busy to look finds both a frame and the end of its patience.
-            biased;
-            frame = live.frames.message() => match frame {
-                Ok(Some(frame)) => {
-                    let patience = live.patience;
-                    live.silence.as_mut().reset(Instant::now() + patience);
-                    return Arrival::Frame(frame);
+        let end = loop {
+            tokio::select! {
+                // Whoever was too busy to look finds both a frame and the end of its patience.
+                biased;
+                frame = live.frames.message() => match frame {
+                    Ok(Some(frame)) => {
+                        live.be_patient();
+                        return Arrival::Frame(frame);
+                    }
+                    Ok(None) => break Status::unavailable("the bus closed the stream"),
+                    Err(status) => break status,
+                },
+                () = live.silence.as_mut() => {
+                    if live.heard.bytes() - live.heard_before < PART {
+                        let waited = live.patience.as_secs_f64();
+                        break Status::unavailable(format!("no sign of life for {waited:.1} s"));
+                    }
+                    live.be_patient();
                 }
-                Ok(None) => Status::unavailable("the bus closed the stream"),
-                Err(status) => status,
-            },
-            () = live.silence.as_mut() => {
-                Status::unavailable(format!("no sign of life for {:.1} s", live.patience.as_secs_f64()))
             }
         };
         self.lost(end)
@@ -145,7 +159,7 @@ impl Uplink {
             && !interval.is_zero()
         {
             live.patience = interval * MISSES;
-            live.silence.as_mut().reset(Instant::now() + live.patience);
+            live.be_patient();
         }
     }
 
@@ -178,6 +192,7 @@ impl Uplink {
         Box::pin(async move {
             let attempt = async {
                 let channel = Channel::open(&*connector, &endpoint).await?;
+                let heard = channel.heard().clone();
                 let mut client = BusClient::with_origin(channel, endpoint.uri().clone())
                     .max_decoding_message_size(MAX_MESSAGE)
                     .max_encoding_message_size(MAX_MESSAGE);
@@ -188,7 +203,7 @@ impl Uplink {
                 }
                 let frames = client.subscribe(request).await?.into_inner();
                 let (patience, silence) = (FIRST_PATIENCE, Box::pin(tokio::time::sleep(FIRST_PATIENCE)));
-                Ok(Live { client, frames, patience, silence })
+                Ok(Live { client, frames, patience, heard, heard_before: 0, silence })
             };
             let late = |_| Status::unavailable(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
             tokio::time::timeout(CONNECT_TIMEOUT, attempt).await.map_err(late)?
@@ -211,6 +226,16 @@ impl Uplink {
         }
         self.restart(wait);
         Arrival::Lost { endpoint, status, advice, wait }
+    }
+}
+
+// === impl Live ===
+
+impl Live {
+    /// Patience begins anew.
+    fn be_patient(&mut self) {
+        self.heard_before = self.heard.bytes();
+        self.silence.as_mut().reset(Instant::now() + self.patience);
     }
 }
 

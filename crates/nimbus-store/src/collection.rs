@@ -10,7 +10,6 @@ use nimbus_core::{
     planted::{self, Bug},
 };
 use nimbus_disk::{Disk, RealDisk};
-use parking_lot::MutexGuard;
 
 use crate::{
     core::Core,
@@ -25,6 +24,7 @@ use crate::{
     queue::Wake,
     scope::Scope,
     state::State,
+    sync::MutexGuard,
     ticket::Ticket,
     txn::{Committed, Refused, Txn},
     writer::Writer,
@@ -132,6 +132,13 @@ impl Collection {
         let feeds = Feeds::new(config.frame_bytes, config.group_bytes);
         let (core, committer) = durable::open(disk, path, config)?;
         Ok(Self(Arc::new(Inner { core, feeds, committer: Some(committer) })))
+    }
+
+    /// One whose writes go wherever that committer writes them.
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn from_parts(core: Arc<Core>, committer: Committer) -> Self {
+        let Config { frame_bytes, group_bytes, .. } = Config::new(Epoch(0));
+        Self(Arc::new(Inner { core, feeds: Feeds::new(frame_bytes, group_bytes), committer: Some(committer) }))
     }
 
     /// As [`Collection::open`], without a thread of its own: nothing becomes durable, is shown or is acknowledged before

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use crate::{
     durable::Lost,
     interest::Interest,
     queue::{Batch, Queue, Wake},
     state::State,
+    sync::{ArcSwap, Condvar, Mutex, MutexGuard},
     ticket::Ticket,
     txn::Refused,
     writer::Writer,

@@ -29,11 +29,13 @@ pub(crate) mod row;
 pub(crate) mod table;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use committer::Committer;
 #[cfg(feature = "sim")]
 pub use committer::DrivenDisk;
+#[cfg(all(test, feature = "shuttle"))]
+pub(crate) use committer::Writing;
 pub use error::{Lost, OpenError};
 pub(crate) use load::Loaded;
 pub(crate) use log::Entry;

@@ -6,7 +6,6 @@ use std::{
 };
 
 use nimbus_core::{AgentId, BucketSet, Buckets, Digest, Kind, Revision, Selector};
-use parking_lot::Mutex;
 
 use crate::{
     filter::Filter,
@@ -14,6 +13,7 @@ use crate::{
     lane::{Address, Lane},
     scope::{Scope, Viewer},
     state::State,
+    sync::Mutex,
 };
 
 /// What makes two feeds the same.

@@ -3,25 +3,21 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
-    sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock, Weak},
 };
 
-use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use nimbus_core::{
     BucketSet, ObjectKey, Revision,
     planted::{self, Bug},
 };
-use parking_lot::Mutex;
 
 use crate::{
     frame::{self, Item},
     lane::Lane,
     record::{Grave, Record},
     refs::referents_first,
+    sync::{ArcSwapOption, AtomicBool, Mutex, Ordering},
 };
 
 /// What a group leads from and to.

@@ -2,21 +2,18 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::Waker,
 };
 
 use dashmap::DashMap;
 use nimbus_core::{AgentId, Kind, Labels, Selector, Term};
-use parking_lot::Mutex;
 
 use crate::{
     filter::Filter,
     lane::Address,
     scope::{Scope, Viewer},
+    sync::{AtomicBool, AtomicU64, Mutex, Ordering},
     writer::Touched,
 };
 

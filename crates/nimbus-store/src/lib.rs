@@ -21,6 +21,8 @@ pub mod frame;
 pub mod fuzzing;
 mod group;
 mod interest;
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 mod lane;
 mod leases;
 mod limits;
@@ -33,6 +35,7 @@ mod refs;
 mod scope;
 mod selectors;
 mod state;
+mod sync;
 mod syncing;
 mod ticket;
 mod txn;

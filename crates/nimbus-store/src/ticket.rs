@@ -9,9 +9,12 @@ use std::{
 };
 
 use nimbus_core::planted::{self, Bug};
-use parking_lot::{Condvar, Mutex};
 
-use crate::{durable::Lost, txn::Committed};
+use crate::{
+    durable::Lost,
+    sync::{Condvar, Mutex},
+    txn::Committed,
+};
 
 /// What a write came to, once it is settled: durable, and visible to readers.
 ///

@@ -117,11 +117,13 @@ mod agent;
 mod clock;
 mod faulty;
 mod link;
+mod proxy;
 mod scripted;
 mod world;
 
 pub use agent::{Agent, AgentSetup};
 pub use faulty::{Faults, Faulty};
 pub use link::Link;
+pub use proxy::{Cut, Line, Proxy, Toward, Traffic};
 pub use scripted::{Scripted, ScriptedSetup};
 pub use world::{Ready, World, key};

@@ -2,7 +2,9 @@
 
 mod daemon;
 mod hostile;
+mod instance;
 mod powercut;
+mod proxying;
 mod simulation;
 
 use std::process::ExitCode;
@@ -24,6 +26,10 @@ enum Command {
     Powercut(powercut::Arguments),
     /// Attacks a bus in a process of its own in many ways, and proves that it stays small and serves those who are honest.
     Hostile(hostile::Arguments),
+    /// Carries connections to a bus over a line that is slow, narrow, half open, or breaks.
+    Proxy(proxying::Arguments),
+    /// Runs an instance of a controller that writes down what it does.
+    Controller(instance::Arguments),
     /// Runs one simulation on and on, and says how fast it is and how much memory it takes.
     Soak(simulation::Soak),
     /// Runs a list of deliberate bugs, and fails if one of them is not found.
@@ -42,6 +48,12 @@ async fn main() -> ExitCode {
             result = Box::pin(hostile::run(&arguments)) => result,
             () = interrupted() => Err(anyhow::anyhow!("interrupted")),
         },
+        Command::Proxy(arguments) => tokio::select! {
+            result = proxying::run(arguments) => result,
+            () = interrupted() => Ok(ExitCode::SUCCESS),
+        },
+        // It hands over when it is stopped.
+        Command::Controller(arguments) => instance::run(arguments, interrupted()).await,
         Command::Soak(arguments) => simulation::soak(&arguments),
         Command::Planted(arguments) => simulation::planted(&arguments),
     };

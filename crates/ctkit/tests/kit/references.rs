@@ -13,7 +13,7 @@ use crate::{
     kinds::{Policy, Rules, Zone},
     life::Life,
     log::Log,
-    world::{apply, delete, key, published, put, ready, until, write},
+    world::{apply, delete, key, published, put, ready, texts, until, write},
 };
 
 async fn put_zone(store: &Store, name: &str, text: &str) {
@@ -334,5 +334,45 @@ async fn an_object_that_leaves_a_selector_wakes_those_who_selected_it() {
     life.settled().await;
     assert_eq!(log.take(), ["all"], "it came back");
     assert_ne!(Zone::kind(), Policy::kind());
+    life.stop().await;
+}
+
+/// H29: a resolver was locked while something was sent that nobody took, and everything that had references stood still. A
+/// reaction that never ends, after all that it may do, holds nothing that anybody else needs.
+#[tokio::test(start_paused = true)]
+async fn a_reaction_that_never_ends_holds_up_no_references_of_others() {
+    let store = Store::in_memory();
+    let reactor = functions().on_apply(|cx: Context, policy: Arc<Object<Policy>>| async move {
+        let missing = policy
+            .spec
+            .zones
+            .iter()
+            .map(|zone| key::<Zone>(zone))
+            .find(|zone| zone.name() == "missing");
+        let all = cx.list::<Zone>().await?;
+        let done = join(cx, policy.clone()).await?;
+        if policy.name() == "stuck" {
+            std::future::pending::<()>().await;
+        }
+        let is_there = |zone: &ObjectKey| all.iter().any(|other| other.key() == zone);
+        Ok(missing.filter(|zone| !is_there(zone)).map_or(done, |zone| Action::wait_for([zone])))
+    });
+    let controller = Controller::new(reactor).named("policies").publishes::<Rules>();
+    put_zone(&store, "x", "1").await;
+    put(&store, "stuck", &["x", "y"], "").await;
+    let manager = Manager::builder(store.clone()).controller(controller).grace(Duration::from_secs(1));
+    let life = Life::start(manager);
+    put(&store, "web", &["x"], "").await;
+    put(&store, "late", &["x", "missing"], "").await;
+    until(|| published(&store).get("web").is_some_and(|text| text == "1")).await;
+    put_zone(&store, "x", "2").await;
+    put_zone(&store, "missing", "3").await;
+    until(|| published(&store) == texts(&[("web", "2"), ("late", "2 3")])).await;
+    put(&store, "web", &["y"], "").await;
+    delete_zone(&store, "x").await;
+    delete(&store, "late").await;
+    until(|| published(&store) == texts(&[("web", "")])).await;
+    put_zone(&store, "y", "4").await;
+    until(|| published(&store) == texts(&[("web", "4")])).await;
     life.stop().await;
 }

@@ -17,6 +17,8 @@ use tokio::{
 };
 use tonic::{Status, body::Body};
 
+use crate::uplink::heard::{Heard, Listening};
+
 /// A bus' address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint(http::Uri);
@@ -41,7 +43,10 @@ pub struct Tcp;
 
 /// What generated clients send requests through.
 #[derive(Debug, Clone)]
-pub struct Channel(http2::SendRequest<Body>);
+pub struct Channel {
+    requests: http2::SendRequest<Body>,
+    heard: Heard,
+}
 
 /// Where a bus listens if nobody says otherwise.
 const DEFAULT_PORT: u16 = 7400;
@@ -130,7 +135,9 @@ impl Channel {
             .connect(endpoint.host(), endpoint.port())
             .await
             .map_err(|error| unreachable(&error))?;
-        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        let heard = Heard::default();
+        let io = Listening::new(io, heard.clone());
+        let (requests, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_frame_size(MAX_FRAME)
             .initial_stream_window_size(WINDOW)
@@ -143,12 +150,17 @@ impl Channel {
             .map_err(|error| unreachable(&error))?;
         // It ends with the last use of the connection; whoever uses it sees the error.
         tokio::spawn(async { drop(connection.await) });
-        Ok(Self(sender))
+        Ok(Self { requests, heard })
     }
 
     /// Whether the connection is gone.
     pub fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.requests.is_closed()
+    }
+
+    /// What has arrived on it.
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.heard
     }
 }
 
@@ -158,10 +170,10 @@ impl tower::Service<http::Request<Body>> for Channel {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.0.poll_ready(cx)
+        self.requests.poll_ready(cx)
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(self.0.send_request(request))
+        Box::pin(self.requests.send_request(request))
     }
 }

@@ -5,9 +5,8 @@ mod driven;
 
 use std::{
     fmt, io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
-    thread::{self, JoinHandle},
 };
 
 #[cfg(feature = "sim")]
@@ -16,6 +15,9 @@ use crate::{
     core::Core,
     disk_watch::DiskWatch,
     durable::{error::Lost, file::StoreFile, flaw::Flaw, lock::Lock},
+    state::State,
+    sync::thread::{self, JoinHandle},
+    unsaved::Changes,
 };
 
 /// The thread that makes writes durable. When this is dropped, it writes what is left, and ends.
@@ -24,36 +26,63 @@ pub(crate) struct Committer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Where the thread writes.
+pub(crate) trait Writing: Send {
+    /// Makes a state durable, which so many writes have led to.
+    fn write(&mut self, state: State, changes: Changes, writes: usize) -> Result<(), Lost>;
+
+    /// Nothing more will come after that state.
+    fn close(&mut self, state: &State);
+}
+
+/// A file, and who wants to know how it does.
+struct Recording {
+    path: PathBuf,
+    file: StoreFile,
+    lock: Lock,
+    watch: Arc<dyn DiskWatch>,
+}
+
 /// Writes whatever has gathered, until nothing more will come or the disk fails.
-fn run(core: &Core, path: &Path, file: &mut StoreFile, lock: &Lock, watch: &dyn DiskWatch) {
+fn run(core: &Core, disk: &mut impl Writing) {
     let mut writer = core.lock();
     loop {
         let Some(queue) = &mut writer.queue else { return };
         let Some((state, changes, writes)) = queue.begin() else {
             if queue.closed {
                 drop(writer);
-                // All that was acknowledged is on disk already, in the log at least.
-                let _ = Flaw::catch(|| file.close(&core.visible()));
-                return;
+                return disk.close(&core.visible());
             }
             core.work.wait(&mut writer);
             continue;
         };
         drop(writer);
-        watch.begins(writes, changes.bytes);
-        let written = Flaw::catch(|| file.write(&state, &changes));
-        watch.ends(written.is_ok());
-        if written.is_ok() {
-            lock.note(state.epoch, file.commit());
-        }
-        // They may be the last to hold on to what has changed since.
-        drop((state, changes));
+        let written = disk.write(state, changes, writes);
         writer = core.lock();
-        if let Err(flaw) = written {
-            return core.fail(writer, &Lost::new(path, &flaw));
+        if let Err(lost) = written {
+            return core.fail(writer, &lost);
         }
         core.finish(writer);
         writer = core.lock();
+    }
+}
+
+// === impl Recording ===
+
+impl Writing for Recording {
+    fn write(&mut self, state: State, changes: Changes, writes: usize) -> Result<(), Lost> {
+        self.watch.begins(writes, changes.bytes);
+        let written = Flaw::catch(|| self.file.write(&state, &changes));
+        self.watch.ends(written.is_ok());
+        if written.is_ok() {
+            self.lock.note(state.epoch, self.file.commit());
+        }
+        written.map_err(|flaw| Lost::new(&self.path, &flaw))
+    }
+
+    fn close(&mut self, state: &State) {
+        // All that was acknowledged is on disk already, in the log at least.
+        let _ = Flaw::catch(|| self.file.close(state));
     }
 }
 
@@ -63,13 +92,15 @@ impl Committer {
     pub(crate) fn start(
         path: &Path,
         core: Arc<Core>,
-        mut file: StoreFile,
+        file: StoreFile,
         lock: Lock,
         watch: Arc<dyn DiskWatch>,
     ) -> io::Result<Self> {
-        let (shared, path) = (core.clone(), path.to_owned());
+        let mut disk = Recording { path: path.to_owned(), file, lock, watch };
+        let shared = core.clone();
         let work = move || {
-            run(&shared, &path, &mut file, &lock, &*watch);
+            run(&shared, &mut disk);
+            let Recording { file, lock, .. } = disk;
             // redb writes when it closes, and panics if it does not like what it finds. All that was acknowledged is
             // there already.
             let _ = Flaw::catch(|| {
@@ -80,6 +111,14 @@ impl Committer {
         };
         let thread = thread::Builder::new().name("nimbus-store".into()).spawn(work)?;
         Ok(Self { core, thread: Some(thread) })
+    }
+
+    /// The same with any disk.
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn writing_to(core: Arc<Core>, mut disk: impl Writing + 'static) -> Self {
+        let shared = core.clone();
+        let thread = thread::spawn(move || run(&shared, &mut disk));
+        Self { core, thread: Some(thread) }
     }
 }
 

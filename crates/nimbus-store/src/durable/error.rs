@@ -104,6 +104,11 @@ impl Lost {
         Self { path: path.into(), what: flaw.to_string().into() }
     }
 
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn for_test(path: &Path, what: &str) -> Self {
+        Self { path: path.into(), what: what.into() }
+    }
+
     /// The file that could not be written.
     pub fn path(&self) -> &Path {
         &self.path
