@@ -159,5 +159,5 @@ fn encode(draft: Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
         status: Bytes::new(),
         observed: Generation(0),
     };
-    Record::new(content, Slot { revision, seq: 0 }).encoded(true).concat().into()
+    Record::new(content, Slot { revision, seq: 0 }).encoded(true).into()
 }
