@@ -149,15 +149,19 @@ async fn a_sync_out_of_order_is_refused_and_deletes_nothing() {
     world.publish("keeper", vec![demo::policy("kept", "a", 1)]).await;
     let begin = || demo::begin("keeper", &[KIND]);
     let item = || demo::items(vec![demo::policy("more", "a", 1)]);
+    let other = v1::Key { kind: "demo.v1.Other".to_owned(), ..demo::key("x") };
     let foreign = v1::Object { spec: Some(demo::pack("demo.v1.Other", Vec::new())), ..demo::policy("x", "a", 1) };
-    let cases: [(Vec<v1::SyncRequest>, &str, &[&str]); 7] = [
+    let cases: [(Vec<v1::SyncRequest>, &str, &[&str]); 10] = [
         (vec![demo::end()], "begin", &["a sync starts with begin"]),
         (vec![item()], "begin", &["a sync starts with begin"]),
         (vec![begin(), begin(), demo::end()], "begin", &["one begin for each stream"]),
-        (vec![begin(), v1::SyncRequest::default()], "step", &["one of begin, items or end must be set"]),
+        (vec![begin(), v1::SyncRequest::default()], "step", &["one of begin, items, keep or end must be set"]),
         (vec![demo::begin("keeper", &[]), demo::end()], "begin.kinds", &["at least one kind"]),
         (vec![demo::begin("keeper", &["a b"]), demo::end()], "begin.kinds[0]", &["kind \"a b\""]),
         (vec![begin(), demo::items(vec![foreign])], "items.objects", &["demo.v1.Other/x is not covered by this sync"]),
+        (vec![demo::keep(vec![demo::key("kept")])], "begin", &["a sync starts with begin"]),
+        (vec![begin(), demo::keep(vec![demo::key("kept"), demo::key("")])], "keep.keys[1]", &["name"]),
+        (vec![begin(), demo::keep(vec![other])], "keep.keys", &["demo.v1.Other/x is not covered by this sync"]),
     ];
     for (steps, field, words) in cases {
         expect_bad_field(world.writer.sync(tokio_stream::iter(steps)).await, field, words);

@@ -80,6 +80,10 @@ pub(crate) fn items(objects: Vec<v1::Object>) -> v1::SyncRequest {
     step(v1::sync_request::Step::Items(v1::SyncItems { objects }))
 }
 
+pub(crate) fn keep(keys: Vec<v1::Key>) -> v1::SyncRequest {
+    step(v1::sync_request::Step::Keep(v1::SyncKeep { keys }))
+}
+
 pub(crate) fn end() -> v1::SyncRequest {
     step(v1::sync_request::Step::End(v1::SyncEnd {}))
 }

@@ -61,6 +61,14 @@ pub enum ControllerError {
     /// The name cannot be that of a publisher.
     #[error("{0:?} is no name for a controller: expected 1 to 200 of the characters A-Z a-z 0-9 - _ . : @ + ~ =")]
     Name(String),
+    /// Somebody wants to hear of a controller that there is not.
+    #[error("there is no controller {name:?} to hear of; there are {}", .known.join(", "))]
+    NoSuchController {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
     /// Two controllers have the same name.
     #[error("two controllers are called {0:?}: they would withdraw what the other publishes (hint: Controller::named)")]
     Twice(String),

@@ -32,7 +32,10 @@ use std::{
 
 use nimbus_core::{Epoch, KeyHashes, KeyMap, Kind, Labels, ObjectKey, PublisherId, Revision};
 use rand::{SeedableRng as _, rngs::SmallRng};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_stream::StreamExt as _;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -52,7 +55,7 @@ use self::{
 };
 use crate::{
     context::Surroundings,
-    controller::{Controller, Deletion},
+    controller::{Controller, ControllerError, Deletion},
     erased::{ErasedTarget, ErasedWriter},
     instances::{ShardEvents, Shares},
     plan::Planned,
@@ -61,6 +64,7 @@ use crate::{
     ready::Readiness,
     reflector::{Reflector, Reflectors},
     snapshot::Snapshot,
+    stage::Stage,
 };
 
 /// The engine: owns the queue and everything that is known.
@@ -92,11 +96,14 @@ pub(crate) struct Engine {
     /// When all who listen to agents look again, if they are to.
     pub(crate) sweep_at: Option<Instant>,
     pub(crate) epoch: Option<Epoch>,
+    /// The last attempt to sync that had begun when it said so.
+    pub(crate) met: u64,
     /// Counts attempts to sync.
     pub(crate) attempts: u64,
     pub(crate) dry_run: bool,
     pub(crate) plans: Vec<Planned>,
     pub(crate) settled: Vec<tokio::sync::oneshot::Sender<()>>,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) readiness: Readiness,
     pub(crate) rng: SmallRng,
 }
@@ -107,6 +114,12 @@ pub(crate) struct Watched {
     stop: CancellationToken,
     /// Everything up to here was heard.
     pub(crate) told: Option<Revision>,
+}
+
+/// Somebody who wants to know how far some controllers are.
+pub(crate) struct Listener {
+    pub(crate) controllers: Vec<StationId>,
+    pub(crate) told: watch::Sender<Stage>,
 }
 
 /// Events that wait for the engine. Whoever sends one more waits; nothing is lost.
@@ -183,6 +196,7 @@ impl Engine {
         let observing = self.observe(now);
         self.follow_references();
         self.look_for_settled();
+        self.look_for_stages();
         [stalled, sweeping, writing, observing, self.queue.deadline()].into_iter().flatten().min()
     }
 
@@ -300,6 +314,7 @@ impl Engine {
                 writeback: Writeback::default(),
                 versions: Versions::default(),
                 phase: Phase::Absent,
+                epoch: None,
                 attempt: 0,
                 held: false,
                 tenure: Tenure::default(),
@@ -342,6 +357,21 @@ impl Engine {
         });
     }
 
+    /// The controllers of these names; all, if there are none.
+    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<StationId>, ControllerError> {
+        if names.is_empty() {
+            return Ok(self.stations.iter().map(|at| at.id).collect());
+        }
+        let find = |name: &String| {
+            let found = self.stations.iter().find(|at| *at.name == **name).map(|at| at.id);
+            found.ok_or_else(|| ControllerError::NoSuchController {
+                name: name.clone(),
+                known: self.stations.iter().map(|at| at.name.to_string()).collect(),
+            })
+        };
+        names.iter().map(find).collect()
+    }
+
     pub(crate) fn fork(&mut self) -> SmallRng {
         SmallRng::from_rng(&mut self.rng)
     }
@@ -355,6 +385,15 @@ impl Engine {
             // Whoever does not wait any more need not be told.
             let _ = waiting.send(());
         }
+    }
+}
+
+// === impl Watched ===
+
+impl Watched {
+    /// Whether everything that it has told was heard.
+    pub(crate) fn has_heard_all(&self) -> bool {
+        self.told.is_some_and(|told| self.reflector.has_told_all(told))
     }
 }
 

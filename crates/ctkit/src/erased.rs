@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc};
 
-use nimbus_core::{Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Guard, Record, SyncSummary, Txn};
+use nimbus_core::{Kind, ObjectKey, PublisherId};
+use nimbus_store::{Committed, Guard, Record, Txn};
 use nimbus_wire::v1;
 use tokio_stream::Stream;
 
 use crate::{
     source::{CommitError, Source},
-    target::{OpenSync, Target, TargetEvent},
+    target::{OpenSync, SyncEnded, Target, TargetEvent},
 };
 
 /// Something that comes later.
@@ -43,8 +43,8 @@ pub(crate) trait ErasedTarget: Send + Sync {
 
 /// A sync of whatever target.
 pub(crate) trait ErasedSync: Send {
-    fn keep(&mut self, records: Vec<Arc<Record>>) -> Later<'_, ()>;
-    fn end(self: Box<Self>) -> Later<'static, (Revision, SyncSummary)>;
+    fn keep(&mut self, keys: Vec<ObjectKey>) -> Later<'_, ()>;
+    fn end(self: Box<Self>) -> Later<'static, SyncEnded>;
 }
 
 /// A sync that is none: nothing is kept, and nothing is deleted.
@@ -97,22 +97,22 @@ impl<T: Target> ErasedTarget for Shared<T> {
 // === impl ErasedSync ===
 
 impl ErasedSync for NoSync {
-    fn keep(&mut self, _records: Vec<Arc<Record>>) -> Later<'_, ()> {
+    fn keep(&mut self, _keys: Vec<ObjectKey>) -> Later<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn end(self: Box<Self>) -> Later<'static, (Revision, SyncSummary)> {
-        Box::pin(async { Ok((Revision::ZERO, SyncSummary::default())) })
+    fn end(self: Box<Self>) -> Later<'static, SyncEnded> {
+        Box::pin(async { Ok(SyncEnded::default()) })
     }
 }
 
 impl<S: OpenSync> ErasedSync for Option<S> {
-    fn keep(&mut self, records: Vec<Arc<Record>>) -> Later<'_, ()> {
+    fn keep(&mut self, keys: Vec<ObjectKey>) -> Later<'_, ()> {
         let sync = self.as_mut().expect("it has not ended");
-        Box::pin(sync.keep(records))
+        Box::pin(sync.keep(keys))
     }
 
-    fn end(mut self: Box<Self>) -> Later<'static, (Revision, SyncSummary)> {
+    fn end(mut self: Box<Self>) -> Later<'static, SyncEnded> {
         let sync = self.take().expect("it has not ended");
         Box::pin(async move { sync.end().await })
     }

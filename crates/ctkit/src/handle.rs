@@ -140,7 +140,8 @@ impl Handle {
 
     /// Reacts to an object no more, or to no object of a controller, until it is resumed. What happens meanwhile is noted.
     ///
-    /// To pause an object whatever becomes of this process, annotate it with `nimbus/paused`.
+    /// The status of an object that is paused says so; that of a whole controller's objects is left as it is. To pause an
+    /// object whatever becomes of this process, annotate it with `nimbus/paused`.
     ///
     /// # Errors
     /// If the manager has stopped, or has no such controller.
@@ -148,7 +149,7 @@ impl Handle {
         self.tell(Command::Pause(self.station(controller)?, object.cloned())).await
     }
 
-    /// Goes on with what was paused.
+    /// Goes on with what was paused. An object is looked at once, also if nothing has happened to it.
     ///
     /// # Errors
     /// If the manager has stopped, or has no such controller.

@@ -25,6 +25,7 @@ mod reflector;
 mod report;
 mod snapshot;
 mod source;
+mod stage;
 mod standing;
 mod target;
 mod typed;
@@ -61,4 +62,5 @@ pub use snapshot::Snapshot;
 pub use source::{
     Change, CommitError, Event, Remote, RemoteBuilder, RemoteError, RemoteSync, Source, Store, StoreSync, WatchError,
 };
-pub use target::{OpenSync, Target, TargetEvent};
+pub use stage::Stage;
+pub use target::{OpenSync, SyncEnded, Target, TargetEvent};

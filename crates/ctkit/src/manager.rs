@@ -11,13 +11,16 @@ use std::{
 
 use nimbus_core::KeyMap;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+};
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     controller::{Controller, ControllerError},
-    engine::{self, Engine, agents::Agents, flights::Flights},
+    engine::{self, Engine, Listener, agents::Agents, flights::Flights},
     erased::{ErasedTarget, ErasedWriter, Shared},
     handle::Handle,
     instances::{Instances, InstancesError},
@@ -27,6 +30,7 @@ use crate::{
     ready::Readiness,
     reflector::{ReflectorConfig, Reflectors},
     source::{Source, Store},
+    stage::{Stage, StageCallback},
     target::Target,
 };
 
@@ -52,6 +56,7 @@ pub struct Manager {
     handle: Handle,
     keeper: Keeper,
     server: Option<Server>,
+    callbacks: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     grace: Duration,
     stop: CancellationToken,
 }
@@ -70,6 +75,7 @@ pub struct ManagerBuilder<S> {
     linger: Duration,
     dry_run: bool,
     seed: Option<u64>,
+    callbacks: Vec<(Vec<String>, StageCallback)>,
 }
 
 /// Why a manager cannot run, or has stopped.
@@ -138,6 +144,10 @@ impl Manager {
         let (runner, grace) = (self.engine.runner.clone(), self.grace);
         // Whoever drops this ends what it has begun.
         let _end = runner.abort.clone().drop_guard();
+        for callback in self.callbacks {
+            let stop = runner.abort.clone();
+            runner.tracker.spawn(stop.run_until_cancelled_owned(callback));
+        }
         let work = async {
             tokio::join!(self.keeper, self.engine.run());
         };
@@ -191,6 +201,7 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             linger: LINGER,
             dry_run: false,
             seed: None,
+            callbacks: Vec::new(),
         }
     }
 
@@ -213,6 +224,33 @@ impl<S: Source + Leases> ManagerBuilder<S> {
     /// The watch of a kind that nobody refers to any more is kept for so long.
     pub fn linger(self, linger: Duration) -> Self {
         Self { linger, ..self }
+    }
+
+    /// Calls this whenever these controllers, or all if none is named, have got to another [`Stage`]: when everything that
+    /// is there has been looked at and is on the bus, and whenever there is nothing left to do. A new bus begins anew.
+    ///
+    /// It is told the newest stage only: one that is over before the call for an earlier one has ended is left out. A panic
+    /// in it is logged.
+    ///
+    /// ```
+    /// # use ctkit::{Manager, Stage, Store};
+    /// let manager = Manager::builder(Store::in_memory()).on_stage(["policies", "zones"], |stage| async move {
+    ///     if stage == Stage::Idle {
+    ///         println!("everything is published");
+    ///     }
+    /// });
+    /// ```
+    pub fn on_stage<F>(
+        mut self,
+        controllers: impl IntoIterator<Item = impl Into<String>>,
+        callback: impl FnMut(Stage) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let names = controllers.into_iter().map(Into::into).collect();
+        self.callbacks.push((names, StageCallback::new(callback)));
+        self
     }
 
     /// Where randomness comes from, so that simulations can be repeated.
@@ -264,9 +302,11 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             sweep_at: None,
             epoch: None,
             attempts: 0,
+            met: 0,
             dry_run: self.dry_run,
             plans: Vec::new(),
             settled: Vec::new(),
+            listeners: Vec::new(),
             readiness: readiness.clone(),
             rng,
         };
@@ -278,10 +318,16 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             }
             engine.add(controller, shares.shards());
         }
+        let mut callbacks = Vec::new();
+        for (names, callback) in self.callbacks {
+            let (told, stages) = watch::channel(Stage::Syncing);
+            engine.listeners.push(Listener { controllers: engine.named(&names)?, told });
+            callbacks.push(callback.run(stages));
+        }
         let controllers = engine.stations.iter().map(|at| at.name.clone()).collect();
         let handle = Handle { events: events.downgrade(), controllers, readiness, shares };
         let server = self.server.map(|server| server(stop.clone()));
-        Ok(Manager { engine, handle, keeper, server, grace: self.grace, stop })
+        Ok(Manager { engine, handle, keeper, server, callbacks, grace: self.grace, stop })
     }
 
     /// Builds it and runs it; see [`Manager::run_until`].

@@ -42,11 +42,22 @@ pub trait Target: Send + Sync + 'static {
 
 /// A sync that has begun.
 pub trait OpenSync: Send + 'static {
-    /// Says that these should exist as they are there, for those that nobody published again.
-    fn keep(&mut self, records: Vec<Arc<Record>>) -> impl Future<Output = Result<(), CommitError>> + Send;
+    /// Says that these should exist as they are, whatever that is by now, for those that nobody published again.
+    fn keep(&mut self, keys: Vec<ObjectKey>) -> impl Future<Output = Result<(), CommitError>> + Send;
 
     /// Ends it: what the publisher has there and did not say is deleted, and its kinds are complete.
-    fn end(self) -> impl Future<Output = Result<(Revision, SyncSummary), CommitError>> + Send;
+    fn end(self) -> impl Future<Output = Result<SyncEnded, CommitError>> + Send;
+}
+
+/// How a sync ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SyncEnded {
+    /// Which bus it was that was told everything; none if there was nothing to tell.
+    pub epoch: Option<Epoch>,
+    /// The newest revision then.
+    pub revision: Revision,
+    /// What it did.
+    pub summary: SyncSummary,
 }
 
 /// What a bus says.

@@ -11,7 +11,7 @@
 //! that a file that is refused is set aside as it was found, and a full disk does not make an agent forget.
 
 mod aside;
-mod boot;
+pub(crate) mod boot;
 mod error;
 mod flaw;
 mod health;
@@ -34,5 +34,5 @@ mod tests;
 pub(crate) use aside::Aside;
 pub use error::CacheError;
 pub(crate) use health::Health;
-pub(crate) use keeper::Keeper;
+pub(crate) use keeper::{Keeper, Settings};
 pub(crate) use memory::{Delta, Memory};

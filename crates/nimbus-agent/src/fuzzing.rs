@@ -8,7 +8,8 @@ use nimbus_disk::Image;
 use nimbus_wire::v1;
 
 use crate::cache::{
-    Delta, Keeper,
+    Delta, Keeper, Settings,
+    boot::BootId,
     load::Loaded,
     record::{Header, decode_key, decode_row, encode_row, seal_header, seal_row, unseal},
 };
@@ -42,7 +43,9 @@ pub fn rewrite_header(agent: &AgentId, body: &[u8]) -> Result<Vec<u8>, String> {
 pub async fn write(path: &Path, agent: &AgentId, objects: Vec<v1::Object>) -> Result<(), String> {
     let items = objects.into_iter().map(|object| Item::new(object, Digest::ZERO));
     let puts = items.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-    let (keeper, ..) = Keeper::open(path, agent, true).map_err(|error| error.to_string())?;
+    // What is written must not depend on the machine, and be the same after it was restarted.
+    let settings = Settings { boot: BootId::new("boot-1"), inline: true, ..Settings::real() };
+    let (keeper, ..) = Keeper::open_with(path, agent, settings).map_err(|error| error.to_string())?;
     let applied = puts.first().map(|item| (item.key().clone(), Some(item.clone()))).into_iter().collect();
     let position = Position { epoch: Epoch(7), revision: Revision(1), scope: ScopeHash(9) };
     keeper.save(Delta { position: Some(Some(position)), puts, applied, ..Delta::default() });

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use nimbus_core::{
-    Kind,
+    Kind, ObjectKey,
     planted::{self, Bug},
 };
 use nimbus_store::{Effect, Txn};
@@ -51,7 +51,7 @@ impl Publisher for Publishing {
         let mut open: Option<OpenSync> = None;
         while let Some(step) = steps.next().await {
             match (step?.step, open.take()) {
-                (None, _) => return Err(fault::bad("step", "one of begin, items or end must be set")),
+                (None, _) => return Err(fault::bad("step", "one of begin, items, keep or end must be set")),
                 (Some(sync_request::Step::Begin(begin)), None) => {
                     open = Some(self.begin(&identity, &begin).await?);
                     self.0.readiness.refresh(&self.0).await;
@@ -62,6 +62,10 @@ impl Publisher for Publishing {
                 (Some(_), None) => return Err(fault::bad("begin", "a sync starts with begin")),
                 (Some(sync_request::Step::Items(items)), Some(mut sync)) => {
                     self.items(&mut sync, items).await?;
+                    open = Some(sync);
+                }
+                (Some(sync_request::Step::Keep(keep)), Some(mut sync)) => {
+                    Self::keep(&mut sync, &keep)?;
                     open = Some(sync);
                 }
                 (Some(sync_request::Step::End(_)), Some(sync)) => {
@@ -122,6 +126,13 @@ impl Publishing {
         let done = sync.items(drafts).await;
         done.map_err(|refused| fault::refused(&refused, "items.objects"))?;
         Ok(())
+    }
+
+    fn keep(sync: &mut OpenSync, keep: &v1::SyncKeep) -> Result<(), Status> {
+        let key =
+            |(at, key)| ObjectKey::try_from(key).map_err(|error| fault::field(&format!("keep.keys[{at}]"), &error));
+        let keys: Vec<ObjectKey> = keep.keys.iter().enumerate().map(key).collect::<Result<_, _>>()?;
+        sync.keep(keys).map_err(|refused| fault::refused(&refused, "keep.keys"))
     }
 
     fn bad_schema(&self, error: &SchemaError) -> Status {

@@ -147,7 +147,10 @@ impl OpenSync {
     /// # Errors
     /// If the sync was replaced, or one of them is not covered by it.
     pub fn keep(&mut self, keys: impl IntoIterator<Item = ObjectKey>) -> Result<(), Refused> {
-        self.inner.store.sync_keep(self.id(), keys)
+        let kept = self.inner.store.sync_keep(self.id(), keys);
+        kept.inspect_err(|refused| self.inner.count_refusal(refused))?;
+        self.inner.hear(self.id().publisher(), iter::empty());
+        Ok(())
     }
 
     /// Ends it: what the publisher owns in its kinds and did not name is deleted, and the kinds are complete, as far as

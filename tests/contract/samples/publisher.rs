@@ -2,7 +2,7 @@
 
 use nimbus_wire::v1::{
     ApplyRequest, ApplyResponse, FinalizersWrite, Op, Outcome, Precondition, RegisterKindsRequest,
-    RegisterKindsResponse, Result, StatusWrite, SyncBegin, SyncEnd, SyncItems, SyncRequest, SyncResponse, op,
+    RegisterKindsResponse, Result, StatusWrite, SyncBegin, SyncEnd, SyncItems, SyncKeep, SyncRequest, SyncResponse, op,
     sync_request,
 };
 
@@ -55,10 +55,12 @@ fn syncs() -> Vec<Case> {
         step("begin", sync_request::Step::Begin(sync_begin())),
         step("items", sync_request::Step::Items(sync_items())),
         step("end", sync_request::Step::End(SyncEnd {})),
+        step("keep", sync_request::Step::Keep(sync_keep())),
         Case::whole(sync_begin()),
         Case::part("leases", SyncBegin { leases: vec![lease_token()], ..sync_begin() }),
         Case::whole(sync_items()),
         Case::whole(SyncEnd {}),
+        Case::whole(sync_keep()),
         Case::whole(SyncResponse {
             epoch: 0x0102_0304_0506_0708,
             revision: 301,
@@ -100,6 +102,10 @@ fn outcome() -> Outcome {
 
 fn sync_begin() -> SyncBegin {
     SyncBegin { publisher: "policies".into(), fence: 5, kinds: strings(["demo.v1.Policy"]), leases: vec![] }
+}
+
+fn sync_keep() -> SyncKeep {
+    SyncKeep { keys: vec![key()] }
 }
 
 fn sync_items() -> SyncItems {

@@ -10,11 +10,12 @@ use crate::{
         Engine, Watched,
         event::Command,
         publishing::Phase,
-        station::{Shard, StationId},
+        station::{Shard, Station, StationId},
     },
     handle::{Dangling, Entry, Explanation, Waiting},
     queue::{Cause, State, View},
     references,
+    stage::Stage,
 };
 
 // === impl Engine ===
@@ -29,9 +30,9 @@ impl Engine {
             Command::Dangling(station, answer) => drop(answer.send(self.dangling(station, now))),
             Command::Settled(answer) => self.settled.push(answer),
             Command::Pause(station, None) => self.queue.pause_lane(self.stations[station.0].lane),
-            Command::Pause(station, Some(key)) => self.queue.pause(self.stations[station.0].lane, &key, now),
+            Command::Pause(station, Some(key)) => self.pause_by_hand(station, &key, now),
             Command::Resume(station, None) => self.queue.resume_lane(self.stations[station.0].lane),
-            Command::Resume(station, Some(key)) => drop(self.queue.resume(self.stations[station.0].lane, &key, now)),
+            Command::Resume(station, Some(key)) => self.resume_by_hand(station, &key, now),
             Command::Wake(station, key) => {
                 let at = &self.stations[station.0];
                 self.queue.add_in(at.group_of(&key), at.lane, key, Cause::Manual, now);
@@ -101,18 +102,47 @@ impl Engine {
 
     /// Whether nothing is left to do but to wait for something that is not planned.
     pub(crate) fn is_settled(&self) -> bool {
+        self.queue.totals().running == 0
+            && self.stations.iter().all(|at| self.rests(at))
+            && self.watched.values().all(Watched::has_heard_all)
+    }
+
+    /// Whether a controller has nothing left to do now.
+    fn rests(&self, at: &Station) -> bool {
         let is_quiet = |of: &Shard| {
             let is_live = matches!(of.phase, Phase::Live) && of.stalled.is_none() && of.writeback.is_idle();
             is_live || (matches!(of.phase, Phase::Absent) && !of.held)
         };
-        let has_heard = |of: &Watched| of.told.is_some_and(|told| of.reflector.has_told_all(told));
-        let counts = self.queue.totals();
-        counts.running == 0
-            && self.stations.iter().all(|at| {
-                let ready = if self.queue.is_lane_paused(at.lane) { 0 } else { self.queue.counts(at.lane).ready };
-                ready == 0 && at.listed && at.remembered && at.shards.iter().all(is_quiet)
-            })
-            && self.watched.values().all(has_heard)
+        let counts = self.queue.counts(at.lane);
+        let ready = if self.queue.is_lane_paused(at.lane) { 0 } else { counts.ready };
+        ready == 0 && counts.running == 0 && at.listed && at.remembered && at.shards.iter().all(is_quiet)
+    }
+
+    /// How far some controllers are.
+    pub(crate) fn stage_of(&self, controllers: &[StationId]) -> Stage {
+        let of = |id: &StationId| &self.stations[id.0];
+        let is_synced = |at: &Station| {
+            let is_live = |of: &Shard| !of.held || matches!(of.phase, Phase::Live);
+            at.listed && at.remembered && at.shards.iter().all(is_live)
+        };
+        if !controllers.iter().map(of).all(is_synced) {
+            return Stage::Syncing;
+        }
+        let heard = |at: &Station| self.watched.get(&at.kind).is_none_or(Watched::has_heard_all);
+        let rests = controllers.iter().map(of).all(|at| self.rests(at) && heard(at));
+        if rests { Stage::Idle } else { Stage::Busy }
+    }
+
+    /// Tells those who listen how far their controllers are.
+    pub(crate) fn look_for_stages(&self) {
+        for listener in &self.listeners {
+            listener.told.send_if_modified(|told| {
+                let stage = self.stage_of(&listener.controllers);
+                let changed = *told != stage;
+                *told = stage;
+                changed
+            });
+        }
     }
 
     /// Says what is still missing.

@@ -122,11 +122,12 @@ impl Engine {
         if !matches!(&of.phase, Phase::Booting(boot) if boot.rest.is_none() && boot.waiting.is_empty()) {
             return;
         }
-        let Phase::Booting(Boot { mut sync, mut before, .. }) = std::mem::replace(&mut of.phase, Phase::Closing) else {
+        let Phase::Booting(Boot { mut sync, .. }) = std::mem::replace(&mut of.phase, Phase::Closing) else {
             return;
         };
-        // What was published for objects that have failed since stays as it was.
-        let keep: Vec<_> = of.publications.survivors().iter().filter_map(|key| before.remove(key)).collect();
+        // What was published for objects that have failed since stays, as it is by now: they may be published again before
+        // the bus hears this.
+        let keep = of.publications.survivors();
         let (attempt, runner) = (of.attempt, self.runner.clone());
         self.runner.tracker.spawn(async move {
             let closed = async {
@@ -136,7 +137,7 @@ impl Engine {
             tokio::select! {
                 () = runner.abort.cancelled() => {}
                 result = closed => {
-                    let step = SyncStep::Closed(result.map(drop));
+                    let step = SyncStep::Closed(result);
                     drop(runner.events.send(Event::Synced(Synced { station, shard, attempt, step })).await);
                 }
             }

@@ -37,9 +37,14 @@ impl Engine {
         }
     }
 
-    /// A bus that has lost its memory is told everything again.
+    /// A bus that has lost its memory is told everything again. That it is the first one that is heard of does not make it
+    /// the one that was told everything.
     fn meet(&mut self, epoch: Epoch, now: Instant) {
-        if self.epoch.replace(epoch).is_none_or(|before| before == epoch) {
+        self.met = self.attempts;
+        let before = self.epoch.replace(epoch);
+        let mut shards = self.stations.iter().flat_map(|at| &at.shards);
+        let has_told_another = shards.any(|of| of.has_told_another(epoch));
+        if before.is_none_or(|before| before == epoch) && !has_told_another {
             return;
         }
         tracing::info!(%epoch, "the bus is another one, publishing everything again");

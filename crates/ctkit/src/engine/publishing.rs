@@ -23,6 +23,7 @@ use crate::{
     instances::Shard,
     queue::Finish,
     source::CommitError,
+    target::SyncEnded,
 };
 
 /// How far a shard is.
@@ -58,7 +59,7 @@ pub(crate) struct Synced {
 /// What came of a step of a sync.
 pub(crate) enum SyncStep {
     Opened(Vec<Arc<Record>>, BoxSync),
-    Closed(Result<(), CommitError>),
+    Closed(Result<SyncEnded, CommitError>),
 }
 
 /// Reactions in one transaction. More would not be cheaper for each, and all of them wait for the whole; and lists of this
@@ -156,9 +157,16 @@ impl Engine {
             SyncStep::Opened(..) if !of.held || !matches!(of.phase, Phase::Opening) => {}
             SyncStep::Closed(_) if !matches!(of.phase, Phase::Closing) => {}
             SyncStep::Opened(before, sync) => self.boot(station, shard, before, sync, now),
-            SyncStep::Closed(Ok(())) => {
+            // Its answer was overtaken by the news that the bus is another one.
+            SyncStep::Closed(Ok(ended))
+                if attempt <= self.met && ended.epoch.is_some() && ended.epoch != self.epoch =>
+            {
+                self.reopen(station, shard, now);
+            }
+            SyncStep::Closed(Ok(ended)) => {
                 let of = &mut self.stations[station.0].shards[shard];
                 of.phase = Phase::Live;
+                of.epoch = ended.epoch;
                 tracing::info!(publisher = %of.publisher, "in step with the bus");
                 self.look_for_readiness();
                 // Agents may have come and gone while nobody listened.

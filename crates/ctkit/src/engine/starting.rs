@@ -48,6 +48,9 @@ pub(crate) enum Sort {
 /// On an object: leave it alone.
 pub(crate) const PAUSED: &str = "nimbus/paused";
 
+/// What the status of an object says that somebody paused while this process runs.
+const BY_HAND: &str = "by hand, until it is resumed or the controller restarts";
+
 /// What was published is looked up for so many children at most; a summary of more would take too long.
 const SUMMED_UP: usize = 256;
 
@@ -282,6 +285,24 @@ impl Engine {
         let at = &mut self.stations[station.0];
         at.known.entry(key.clone()).or_default().tried = Some(record.clone());
         self.done(station, key, now);
+    }
+
+    /// Somebody wants an object to be left alone; its status says so, if there is an object.
+    pub(crate) fn pause_by_hand(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
+        let at = &self.stations[station.0];
+        self.queue.pause(at.lane, key, now);
+        if let Some(record) = at.find(key).filter(|_| at.shards[at.shard_of(key)].may_run()) {
+            let ready = Ready::new(Code::Paused, BY_HAND, record.generation());
+            self.say(station, key, &record, Vec::new(), Some(ready));
+        }
+    }
+
+    /// Goes on with an object. It is looked at in any case, for its status must not say any longer that it is paused.
+    pub(crate) fn resume_by_hand(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
+        let at = &self.stations[station.0];
+        if self.queue.resume(at.lane, key, now) {
+            self.queue.add_in(at.group_of(key), at.lane, key.clone(), Cause::Manual, now);
+        }
     }
 
     /// There is nothing to do for a key.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{AgentId, KeyMap, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_core::{AgentId, Epoch, KeyMap, Kind, ObjectKey, PublisherId, Revision};
 use nimbus_store::Record;
 use tokio::time::Instant;
 
@@ -101,6 +101,8 @@ pub(crate) struct Shard {
     pub(crate) writeback: Writeback,
     pub(crate) versions: Versions,
     pub(crate) phase: Phase,
+    /// Which bus was told everything, by the last sync that has ended.
+    pub(crate) epoch: Option<Epoch>,
     /// Which attempt to sync counts.
     pub(crate) attempt: u64,
     /// This instance may begin something for its objects.
@@ -157,6 +159,12 @@ impl Shard {
     /// Whether its objects may be reacted to, unless the bus takes nothing.
     pub(crate) fn may_run(&self) -> bool {
         self.held && matches!(self.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
+    }
+
+    /// Whether it has told everything to a bus, and not to this one. A sync that has not ended needs no looking after: it
+    /// breaks off with its bus.
+    pub(crate) fn has_told_another(&self, epoch: Epoch) -> bool {
+        matches!(self.phase, Phase::Live) && self.epoch.is_some_and(|told| told != epoch)
     }
 }
 

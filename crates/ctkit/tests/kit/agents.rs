@@ -325,3 +325,36 @@ async fn agents_that_came_while_nobody_listened_are_counted() {
     until(|| said(store) == "2/2 failed 0").await;
     life.stop().await;
 }
+
+/// H32: a controller that was restarted believed what it had written before: what had failed since, and what did not fail
+/// any more, stayed as it was until the next change.
+#[tokio::test(start_paused = true)]
+async fn what_agents_did_while_no_controller_was_there_is_known_after_its_restart() {
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let life = Life::new(store, reactor.controller()).await;
+    put(store, "web", &[], "first").await;
+    life.settled().await;
+    let mut good = Agent::join(&daemon.net, "switch-1", store).await;
+    let mut bad = Agent::connect(&daemon.net, "switch-2").await;
+    bad.read(store).await;
+    bad.report(&child(store, "no room")).await;
+    until(|| said(store) == "1/2 failed 1, no room").await;
+    life.stop().await;
+
+    bad.report(&[]).await;
+    quiet().await;
+    reactor.log.take();
+    let life = Life::new(store, reactor.controller()).await;
+    until(|| said(store) == "2/2 failed 0").await;
+    life.stop().await;
+
+    good.report(&child(store, "broken")).await;
+    quiet().await;
+    let life = Life::new(store, reactor.controller()).await;
+    until(|| said(store) == "1/2 failed 1, broken").await;
+    life.stop().await;
+    let told = reactor.log.take();
+    let pending = told.iter().filter(|told| !["2/2 failed 0", "1/2 failed 1, broken"].contains(&&***told));
+    assert_eq!(pending.count(), 0, "nobody is pending who was not: {told:?}");
+}

@@ -109,6 +109,15 @@ async fn objects_and_controllers_are_paused_by_hand() {
     life.settled().await;
     assert_eq!(published(&store).len(), 2);
 
+    log.take();
+    life.handle.pause("policies", Some(&web)).await.unwrap();
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Paused");
+    life.handle.resume("policies", Some(&web)).await.unwrap();
+    life.settled().await;
+    assert_eq!(ready(&store, "web").0, "Reconciled", "nothing has changed, and it must not stay paused");
+    assert_eq!(log.take(), ["update one one"]);
+
     life.handle.pause("policies", None).await.unwrap();
     log.take();
     put(&store, "web", &[], "two").await;

@@ -63,7 +63,7 @@ pub(crate) struct Settings<D> {
 // === impl Settings ===
 
 impl Settings<RealDisk> {
-    fn real() -> Self {
+    pub(crate) fn real() -> Self {
         #[expect(clippy::disallowed_methods, reason = "it is only shown to people, and nothing depends on it")]
         Self { disk: RealDisk, backoff: BACKOFF, boot: BootId::current(), wall: SystemTime::now, inline: false }
     }

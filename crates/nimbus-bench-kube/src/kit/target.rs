@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use ctkit::{CommitError, Guard, OpenSync, Record, Target, TargetEvent};
+use ctkit::{CommitError, Guard, OpenSync, Record, SyncEnded, Target, TargetEvent};
 use nimbus_core::{Epoch, Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision};
 use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, Slot, SyncSummary, Txn};
 use nimbus_wire::v1;
@@ -132,12 +132,12 @@ impl Target for Map {
 // === impl NoSweep ===
 
 impl OpenSync for NoSweep {
-    async fn keep(&mut self, _records: Vec<Arc<Record>>) -> Result<(), CommitError> {
+    async fn keep(&mut self, _keys: Vec<ObjectKey>) -> Result<(), CommitError> {
         Ok(())
     }
 
-    async fn end(self) -> Result<(Revision, SyncSummary), CommitError> {
-        Ok((Revision(1), SyncSummary::default()))
+    async fn end(self) -> Result<SyncEnded, CommitError> {
+        Ok(SyncEnded { epoch: Some(Epoch(1)), revision: Revision(1), summary: SyncSummary::default() })
     }
 }
 

@@ -450,6 +450,27 @@ fn a_fenced_publisher_does_not_end_its_sync() {
     assert_eq!(store.state().objects(), 2);
 }
 
+/// F65: what somebody keeps for their own use, beside what they publish, must not go when that is synced: objects of
+/// another manager, and of kinds that the sync does not name.
+#[test]
+fn a_sweep_takes_only_what_its_publisher_has_published_of_the_kinds_that_it_names() {
+    let store = collection(|_| {});
+    let internal = Kind::new("test.v1.Internal").unwrap();
+    let mut own = draft("own", 1, Audience::Everyone);
+    (own.key, own.spec) = (ObjectKey::new(internal.clone(), "", "own").unwrap(), spec(&internal, 1, 8));
+    store.commit(&txn(vec![put("a", 1, Audience::Everyone), Op::Upsert(own).into()])).unwrap();
+    let kit = PublisherId::new("kit").unwrap();
+    let of_kit = txn(vec![put("kept", 1, Audience::Everyone)]);
+    store.commit(&Txn { publisher: kit, ..of_kit }).unwrap();
+
+    let sync = store.begin_sync(&publisher(), 0, BTreeSet::from([kind()])).unwrap();
+    store.end_sync(&sync).unwrap();
+    let state = store.state();
+    assert!(state.get(&key("a")).is_none(), "it was not named");
+    assert!(state.get(&key("kept")).is_some(), "it is somebody else's");
+    assert!(state.get(&ObjectKey::new(internal, "", "own").unwrap()).is_some(), "it is of another kind");
+}
+
 /// A filter was written without quotes: one test on a value with a space looked like two tests.
 #[test]
 fn filters_that_look_alike_are_different_scopes() {

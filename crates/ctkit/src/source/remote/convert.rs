@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nimbus_core::{Generation, ObjectKey, Reference, Revision, Uid};
-use nimbus_store::{Committed, Draft, Effect, Guard, Op, Outcome, Precondition, Record, Step, SyncSummary, Txn};
+use nimbus_core::{Epoch, Generation, ObjectKey, Reference, Revision, Uid};
+use nimbus_store::{Committed, Draft, Effect, Guard, Op, Outcome, Precondition, Step, SyncSummary, Txn};
 use nimbus_wire::v1;
 use prost::Message as _;
 use prost_types::Any;
 
-use crate::source::CommitError;
+use crate::{source::CommitError, target::SyncEnded};
 
 /// A transaction as it travels.
 pub(crate) fn apply(txn: Txn) -> Result<v1::ApplyRequest, CommitError> {
@@ -29,25 +29,16 @@ pub(crate) fn committed(answer: &v1::ApplyResponse) -> Committed {
 }
 
 /// What came of a sync.
-pub(crate) fn summary(answer: &v1::SyncResponse) -> (Revision, SyncSummary) {
-    let v1::SyncResponse { revision, created, updated, unchanged, deleted, .. } = *answer;
-    (Revision(revision), SyncSummary { created, updated, unchanged, deleted })
+pub(crate) fn ended(answer: &v1::SyncResponse) -> SyncEnded {
+    let v1::SyncResponse { epoch, revision, created, updated, unchanged, deleted } = *answer;
+    let summary = SyncSummary { created, updated, unchanged, deleted };
+    SyncEnded { epoch: Some(Epoch(epoch)), revision: Revision(revision), summary }
 }
 
 /// Leases that a writer must hold.
 pub(crate) fn tokens(leases: &[Guard]) -> Vec<v1::LeaseToken> {
     let token = |guard: &Guard| v1::LeaseToken { name: guard.lease.to_string(), token: guard.token };
     leases.iter().map(token).collect()
-}
-
-/// An object that should exist as it is there. One that is being deleted should not: it is named by nobody.
-pub(crate) fn kept(record: &Record) -> Option<v1::Object> {
-    (!record.is_deleting()).then(|| v1::Object {
-        status: None,
-        observed_generation: 0,
-        finalizers: Vec::new(),
-        ..record.to_wire()
-    })
 }
 
 fn op(step: Step) -> Result<v1::Op, CommitError> {

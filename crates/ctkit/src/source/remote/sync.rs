@@ -1,9 +1,9 @@
 //! A sync over a stream that is held open.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use nimbus_core::{Kind, PublisherId, Revision};
-use nimbus_store::{Guard, Record, SyncSummary};
+use nimbus_core::{Kind, ObjectKey, PublisherId};
+use nimbus_store::Guard;
 use nimbus_wire::v1::{self, sync_request::Step};
 use prost::Message as _;
 use tokio::{
@@ -19,7 +19,7 @@ use crate::{
         CommitError,
         remote::{convert, fault, link::Link},
     },
-    target::OpenSync,
+    target::{OpenSync, SyncEnded},
 };
 
 /// A sync that has begun. If its stream breaks off, it is over, and nothing is deleted.
@@ -53,7 +53,7 @@ struct Heard {
 /// Steps under way; whoever is faster than the bus waits.
 const STEPS: usize = 4;
 
-/// Objects that are said at once: a bus takes requests of 4 MiB, unless told otherwise.
+/// Names that are said at once, in bytes: a bus takes requests of 4 MiB, unless told otherwise.
 const CHUNK: usize = 1 << 20;
 
 /// How long to wait before the bus is asked again whether the sync has begun: about as long as an answer takes.
@@ -140,25 +140,25 @@ impl Open {
 }
 
 impl OpenSync for RemoteSync {
-    async fn keep(&mut self, records: Vec<Arc<Record>>) -> Result<(), CommitError> {
+    async fn keep(&mut self, keys: Vec<ObjectKey>) -> Result<(), CommitError> {
         let Some(open) = &mut self.0 else { return Ok(()) };
-        let mut chunk = v1::SyncItems::default();
+        let mut chunk = v1::SyncKeep::default();
         let mut bytes = 0;
-        for object in records.iter().filter_map(|record| convert::kept(record)) {
-            let len = object.encoded_len();
-            if bytes + len > CHUNK && !chunk.objects.is_empty() {
+        for key in keys.iter().map(ObjectKey::to_wire) {
+            let len = key.encoded_len();
+            if bytes + len > CHUNK && !chunk.keys.is_empty() {
                 let full = std::mem::take(&mut chunk);
-                open.send(Step::Items(full)).await.map_err(|status| fault::commit(&status))?;
+                open.send(Step::Keep(full)).await.map_err(|status| fault::commit(&status))?;
                 bytes = 0;
             }
             bytes += len;
-            chunk.objects.push(object);
+            chunk.keys.push(key);
         }
-        open.send(Step::Items(chunk)).await.map_err(|status| fault::commit(&status))
+        open.send(Step::Keep(chunk)).await.map_err(|status| fault::commit(&status))
     }
 
-    async fn end(self) -> Result<(Revision, SyncSummary), CommitError> {
-        let Some(mut open) = self.0 else { return Ok(Default::default()) };
+    async fn end(self) -> Result<SyncEnded, CommitError> {
+        let Some(mut open) = self.0 else { return Ok(SyncEnded::default()) };
         let deadline = open.deadline * END;
         let ending = async {
             open.send(Step::End(v1::SyncEnd {})).await?;
@@ -166,7 +166,7 @@ impl OpenSync for RemoteSync {
         };
         let late = |_| Status::unavailable("the end of the sync was not answered");
         let answer = timeout(deadline, ending).await.map_err(late).flatten();
-        answer.map(|answer| convert::summary(&answer)).map_err(|status| fault::commit(&status))
+        answer.map(|answer| convert::ended(&answer)).map_err(|status| fault::commit(&status))
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 };
 
 use nimbus_bus::OpenSync as BusSync;
-use nimbus_core::{Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Guard, Held, LeaseError, Record, SyncSummary, Txn};
+use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId};
+use nimbus_store::{Committed, Guard, Held, LeaseError, Record, Txn};
 use nimbus_wire::v1::{self, fleet_server::Fleet, watch_status_response::Event};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Status};
@@ -19,12 +19,15 @@ use tonic::{Request, Status};
 use crate::{
     leases::{self, Acquired, Leases},
     source::{CommitError, Store},
-    target::{OpenSync, Target, TargetEvent},
+    target::{OpenSync, SyncEnded, Target, TargetEvent},
 };
 
 /// A sync of the bus in this process. Dropping it gives it up: nothing is deleted.
 #[derive(Debug)]
-pub struct StoreSync(BusSync);
+pub struct StoreSync {
+    sync: BusSync,
+    epoch: Epoch,
+}
 
 /// What agents report, once the bus has answered.
 enum Watching {
@@ -50,7 +53,8 @@ impl Target for Store {
         kinds: BTreeSet<Kind>,
         leases: Vec<Guard>,
     ) -> Result<StoreSync, CommitError> {
-        Ok(StoreSync(self.bus().begin_sync(&publisher, fence, &kinds, leases).await?))
+        let epoch = self.bus().store().state().epoch();
+        Ok(StoreSync { sync: self.bus().begin_sync(&publisher, fence, &kinds, leases).await?, epoch })
     }
 
     async fn published(
@@ -117,12 +121,13 @@ impl Leases for Store {
 // === impl StoreSync ===
 
 impl OpenSync for StoreSync {
-    async fn keep(&mut self, records: Vec<Arc<Record>>) -> Result<(), CommitError> {
-        Ok(self.0.keep(records.iter().map(|record| record.key().clone()))?)
+    async fn keep(&mut self, keys: Vec<ObjectKey>) -> Result<(), CommitError> {
+        Ok(self.sync.keep(keys)?)
     }
 
-    async fn end(self) -> Result<(Revision, SyncSummary), CommitError> {
-        Ok(self.0.end().await?)
+    async fn end(self) -> Result<SyncEnded, CommitError> {
+        let (revision, summary) = self.sync.end().await?;
+        Ok(SyncEnded { epoch: Some(self.epoch), revision, summary })
     }
 }
 

@@ -1,10 +1,11 @@
 use std::{
     collections::BTreeSet,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use nimbus_core::{ObjectKey, Revision};
-use nimbus_store::{Op, Precondition, Step};
+use nimbus_store::{Op, Precondition, Record, Step};
 
 use super::*;
 use crate::{
@@ -117,18 +118,19 @@ async fn a_sync_sweeps_at_its_end_and_not_when_it_is_dropped() {
     commit(&store, [put(&key("a"), b"1"), put(&key("b"), b"1"), put(&key("c"), b"1")]);
     let published = store.published(&publisher(), &kinds).await.unwrap();
     assert_eq!(published.len(), 3);
+    let keys = |records: &[Arc<Record>]| records.iter().map(|record| record.key().clone()).collect();
 
     let mut dropped = store.begin_sync(publisher(), 0, kinds.clone(), Vec::new()).await.unwrap();
-    dropped.keep(published[..1].to_vec()).await.unwrap();
+    dropped.keep(keys(&published[..1])).await.unwrap();
     drop(dropped);
     assert_eq!(store.snapshot().list(&kind()).count(), 3);
 
     let mut sync = store.begin_sync(publisher(), 0, kinds.clone(), Vec::new()).await.unwrap();
     commit(&store, [put(&key("a"), b"2")]);
     // What is kept was read before somebody wrote it again: what was written stays.
-    sync.keep(published[..2].to_vec()).await.unwrap();
-    let (revision, summary) = sync.end().await.unwrap();
-    assert_eq!((revision, summary.deleted), (Revision(3), 1));
+    sync.keep(keys(&published[..2])).await.unwrap();
+    let ended = sync.end().await.unwrap();
+    assert_eq!((ended.epoch, ended.revision, ended.summary.deleted), (Some(Epoch(1)), Revision(3), 1));
     let left: Vec<_> = store
         .published(&publisher(), &kinds)
         .await
