@@ -10,16 +10,21 @@ use prost_types::Any;
 pub(crate) fn typed<K: Spec>(record: &Record) -> Result<Object<K>, ObjectError> {
     let meta = meta(record);
     let decode = |source| ObjectError::Decode { key: record.key().clone(), source };
+    if let Some(message) = record.message()
+        && *record.kind() == K::kind()
+    {
+        return Ok(Object::new(meta, K::decode(message).map_err(decode)?));
+    }
     let bytes = record.spec_bytes();
     if bytes.is_empty() {
         return Err(ObjectError::NoSpec(meta.key));
     }
-    if let Some((url, value)) = parts(bytes)
+    if let Some((url, value)) = parts(&bytes)
         && name(url) == K::kind().as_str().as_bytes()
     {
         return Ok(Object::new(meta, K::decode(value).map_err(decode)?));
     }
-    let any = Any::decode(bytes).map_err(decode)?;
+    let any = Any::decode(&*bytes).map_err(decode)?;
     let spec = unpack::<K>(&any).ok_or_else(|| ObjectError::Type {
         key: record.key().clone(),
         found: any.type_url.clone(),

@@ -202,7 +202,7 @@ impl Page {
             object.audience = None;
         }
         self.bytes += record.size();
-        self.last = Some(record.key().clone());
+        self.last = Some(record.to_key());
         self.objects.push(object);
         ControlFlow::Continue(())
     }

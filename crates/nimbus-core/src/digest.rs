@@ -197,10 +197,15 @@ impl fmt::Debug for BucketSet {
 impl LeafHasher {
     /// Begins the digest of the object with this key.
     pub fn new(key: &ObjectKey) -> Self {
+        Self::named(key.kind().as_str(), key.namespace(), key.name())
+    }
+
+    /// The same for a key that is in parts.
+    pub fn named(kind: &str, namespace: &str, name: &str) -> Self {
         let mut names = Self { bucket: 0, state: Sha256::new() };
-        names.part(key.kind().as_str().as_bytes());
-        names.part(key.namespace().as_bytes());
-        names.part(key.name().as_bytes());
+        names.part(kind.as_bytes());
+        names.part(namespace.as_bytes());
+        names.part(name.as_bytes());
         let bucket = names.state.clone().finalize()[0];
         Self { bucket, ..names }
     }

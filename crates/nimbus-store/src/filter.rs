@@ -9,7 +9,7 @@ use std::{
 };
 
 use imbl::{OrdMap, OrdSet};
-use nimbus_core::{Digest, Invalid, Kind, LeafHasher, ObjectKey, Selector, is_name};
+use nimbus_core::{Digest, Invalid, Kind, LeafHasher, Selector, is_name};
 use nimbus_wire::v1;
 
 use crate::record::Record;
@@ -117,10 +117,10 @@ impl Filter {
 
     /// Whether an object passes.
     pub fn passes(&self, record: &Record, fields: &dyn Fields) -> bool {
-        self.passes_key(record.key())
+        self.passes_names(record)
             && self.selector.matches(record.labels())
             && (self.fields.is_empty() || {
-                let (kind, spec) = (record.key().kind(), record.spec());
+                let (kind, spec) = (record.kind(), record.spec_bytes());
                 self.fields
                     .iter()
                     .all(|test| test.holds(fields.field(kind, &spec, &test.path).as_deref()))
@@ -129,20 +129,19 @@ impl Filter {
 
     /// The part of the filter that an object does not pass, and what was found instead; `None` if it passes.
     pub fn refusal(&self, record: &Record, fields: &dyn Fields) -> Option<String> {
-        let key = record.key();
         let list = |names: &BTreeSet<Box<str>>| names.iter().map(|name| &**name).collect::<Vec<_>>().join(",");
-        if !self.namespaces.is_empty() && !self.namespaces.contains(key.namespace()) {
-            return Some(format!("namespace in ({}), found {:?}", list(&self.namespaces), key.namespace()));
+        if !self.namespaces.is_empty() && !self.namespaces.contains(record.namespace()) {
+            return Some(format!("namespace in ({}), found {:?}", list(&self.namespaces), record.namespace()));
         }
-        if !self.names.is_empty() && !self.names.contains(key.name()) {
-            return Some(format!("name in ({}), found {:?}", list(&self.names), key.name()));
+        if !self.names.is_empty() && !self.names.contains(record.name()) {
+            return Some(format!("name in ({}), found {:?}", list(&self.names), record.name()));
         }
         if !self.selector.matches(record.labels()) {
             let labels: Vec<_> = record.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
             let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(",") };
             return Some(format!("selector {}, the object's labels are {labels}", self.selector));
         }
-        let found = |test: &FieldTest| fields.field(key.kind(), &record.spec(), &test.path);
+        let found = |test: &FieldTest| fields.field(record.kind(), &record.spec_bytes(), &test.path);
         let test = self.fields.iter().find(|test| !test.holds(found(test).as_deref()))?;
         let found = found(test).map_or_else(|| "nothing".to_owned(), |found| format!("{found:?}"));
         Some(format!("field {test}, found {found}"))
@@ -159,9 +158,9 @@ impl Filter {
         }
     }
 
-    fn passes_key(&self, key: &ObjectKey) -> bool {
-        (self.namespaces.is_empty() || self.namespaces.contains(key.namespace()))
-            && (self.names.is_empty() || self.names.contains(key.name()))
+    fn passes_names(&self, record: &Record) -> bool {
+        (self.namespaces.is_empty() || self.namespaces.contains(record.namespace()))
+            && (self.names.is_empty() || self.names.contains(record.name()))
     }
 
     /// Things of which an object that passes has at least one.
@@ -284,19 +283,18 @@ impl FilterIndex {
         if self.pivots.is_empty() {
             return;
         }
-        let key = record.key();
         let mut look = |pivot: &Pivot| {
             if let Some(filters) = self.pivots.get(pivot) {
                 into.extend(filters.iter().cloned());
             }
         };
-        look(&Pivot::Name(key.name().into()));
-        look(&Pivot::Namespace(key.namespace().into()));
+        look(&Pivot::Name(record.name().into()));
+        look(&Pivot::Namespace(record.namespace().into()));
         for (label, value) in record.labels().iter() {
             look(&Pivot::Label(label.into(), value.into()));
         }
         for path in self.paths.keys() {
-            if let Some(value) = fields.field(key.kind(), &record.spec(), path) {
+            if let Some(value) = fields.field(record.kind(), &record.spec_bytes(), path) {
                 look(&Pivot::Field(path.clone(), value.into()));
             }
         }

@@ -81,7 +81,7 @@ impl Item<'_> {
 
     fn event_len(self) -> usize {
         let (content, digest) = match self {
-            Self::Put(record, observer) => (parts_len(record, observer), DIGEST_FIELD_LEN),
+            Self::Put(record, observer) => (record.encoded_len(observer), DIGEST_FIELD_LEN),
             Self::Removal(grave) => (removal(grave).encoded_len(), 0),
         };
         1 + encoded_len_varint(content as u64) + content + digest
@@ -93,8 +93,8 @@ impl Item<'_> {
         match self {
             Self::Put(record, observer) => {
                 encode_key(EVENT_PUT, WireType::LengthDelimited, buffer);
-                encode_varint(parts_len(record, observer) as u64, buffer);
-                record.encoded(observer).into_iter().for_each(|part| buffer.put_slice(part));
+                encode_varint(record.encoded_len(observer) as u64, buffer);
+                record.encode(observer, buffer);
                 encode_key(EVENT_DIGEST, WireType::LengthDelimited, buffer);
                 encode_varint(16, buffer);
                 buffer.put_slice(record.leaf(observer).as_bytes());
@@ -105,10 +105,6 @@ impl Item<'_> {
             }
         }
     }
-}
-
-fn parts_len(record: &Record, observer: bool) -> usize {
-    record.encoded(observer).iter().map(|part| part.len()).sum()
 }
 
 fn removal(grave: &Grave) -> v1::Removal {

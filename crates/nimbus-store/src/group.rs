@@ -197,15 +197,15 @@ impl Contents {
 
     /// Whether the two can be sent as they are: the puts of `self`, all of `other`, the removals of `self`.
     pub(crate) fn nests(&self, other: &Self) -> bool {
-        let inner: HashSet<_> = other.puts.iter().map(|put| put.key()).collect();
+        let inner: HashSet<_> = other.puts.iter().map(|put| put.to_key()).collect();
         let moved_in = self.removals.iter().any(|end| inner.contains(&end.key));
-        if moved_in || inner.iter().any(|key| self.needed().contains(*key)) {
+        if moved_in || inner.iter().any(|key| self.needed().contains(key)) {
             return false;
         }
         if other.removals.is_empty() {
             return true;
         }
-        let outer: HashSet<_> = self.puts.iter().map(|put| put.key()).collect();
+        let outer: HashSet<_> = self.puts.iter().map(|put| put.to_key()).collect();
         let moved_out = other.removals.iter().any(|end| outer.contains(&end.key));
         let ended: HashSet<_> = other.removals.iter().map(|end| &end.key).collect();
         let ends_before_referrer = self
@@ -260,7 +260,7 @@ fn settle(puts: &mut [Arc<Record>], removals: &mut Vec<Arc<Grave>>) {
     if removals.is_empty() {
         return;
     }
-    let alive: HashSet<_> = puts.iter().map(|put| put.key().clone()).collect();
+    let alive: HashSet<_> = puts.iter().map(|put| put.to_key()).collect();
     let mut ended = HashSet::new();
     removals.reverse();
     removals.retain(|end| !alive.contains(&end.key) && ended.insert(end.key.clone()));

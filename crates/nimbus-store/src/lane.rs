@@ -1,6 +1,6 @@
 //! A lane: the objects of one view that go to one address, in the order of their revisions.
 
-use std::{cmp::Ordering, fmt, sync::Arc};
+use std::{cmp::Ordering, fmt, ops::Bound, sync::Arc};
 
 use imbl::OrdMap;
 use nimbus_core::{
@@ -8,7 +8,10 @@ use nimbus_core::{
     planted::{self, Bug},
 };
 
-use crate::record::{Grave, Record, Slot};
+use crate::{
+    record::{Grave, Record, Slot},
+    tree::{Item, Tree},
+};
 
 /// Whom the objects of a lane go to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +30,7 @@ pub enum Address {
 #[derive(Debug, Clone)]
 pub struct Lane {
     observers: bool,
-    live: OrdMap<Slot, Arc<Record>>,
+    live: Tree<Lying>,
     graves: OrdMap<Slot, Arc<Grave>>,
     buried: OrdMap<ObjectKey, Slot>,
     root: Digest,
@@ -38,6 +41,10 @@ pub struct Lane {
     changes: ChangeCount,
     last: Revision,
 }
+
+/// An object where it lies in a lane: in the order of slots.
+#[derive(Clone)]
+struct Lying(Arc<Record>);
 
 /// A count that is no part of what there is: two collections with the same contents may have another one.
 #[derive(Clone, Copy, Default)]
@@ -56,7 +63,7 @@ impl Lane {
     fn empty(observers: bool) -> Self {
         Self {
             observers,
-            live: OrdMap::new(),
+            live: Tree::new(),
             graves: OrdMap::new(),
             buried: OrdMap::new(),
             root: Digest::ZERO,
@@ -67,13 +74,12 @@ impl Lane {
         }
     }
 
-    /// Adds an object that was not here. Returns since when readers may hold it: `slot`, or earlier if there is a
+    /// Adds an object that was not here, under its name. Returns since when readers may hold it: `slot`, or earlier if there is a
     /// tombstone of an earlier life that some reader has not seen.
-    pub(crate) fn insert(&mut self, record: &Arc<Record>) -> Revision {
-        let slot = record.slot();
-        let since = match self.unbury(record.key()) {
+    pub(crate) fn insert(&mut self, key: &ObjectKey, record: &Arc<Record>) -> Revision {
+        let since = match self.unbury(key) {
             Some(grave) => grave.since,
-            None => slot.revision,
+            None => record.revision(),
         };
         self.put(record);
         since
@@ -125,7 +131,8 @@ impl Lane {
 
     /// Objects that changed after `from`.
     pub fn live_after(&self, from: Revision) -> impl Iterator<Item = &Arc<Record>> {
-        self.live.range(Slot { revision: from.next(), seq: 0 }..).map(|(_, record)| record)
+        let from = Slot { revision: from.next(), seq: 0 };
+        self.live.from(Bound::Included(from)).map(|Lying(record)| record)
     }
 
     /// Objects that ended after `from`, as far as a reader at `from` may hold them.
@@ -137,7 +144,7 @@ impl Lane {
     /// The first change after `after`, ends included.
     pub(crate) fn next_after(&self, after: Revision) -> Option<Revision> {
         let from = Slot { revision: after.next(), seq: 0 };
-        let live = self.live.range(from..).next().map(|(slot, _)| slot.revision);
+        let live = self.live.from(Bound::Included(from)).next().map(|Lying(record)| record.revision());
         let ended = self.graves.range(from..).next().map(|(slot, _)| slot.revision);
         live.into_iter().chain(ended).min()
     }
@@ -166,7 +173,10 @@ impl Lane {
     /// The objects of this lane that pass a filter.
     pub(crate) fn narrowed(&self, passes: impl Fn(&Record) -> bool) -> Self {
         let mut lane = Self::empty(self.observers);
-        self.live.values().filter(|record| passes(record)).for_each(|record| lane.put(record));
+        self.live
+            .iter()
+            .filter(|Lying(record)| passes(record))
+            .for_each(|Lying(record)| lane.put(record));
         lane
     }
 
@@ -216,14 +226,14 @@ impl Lane {
         self.bytes += record.size() as u64;
         self.changes.0 += 1;
         self.toggle(record);
-        self.live.insert(record.slot(), record.clone());
+        self.live.insert(Lying(record.clone()));
         if self.buckets.is_none() && self.live.len() >= KEEP_BUCKETS_FROM {
             self.buckets = Some(Arc::new(self.sum()));
         }
     }
 
     fn take(&mut self, slot: Slot) {
-        let record = self.live.remove(&slot).expect("a view knows the slots of its objects");
+        let Lying(record) = self.live.remove(slot).expect("a view knows the slots of its objects");
         self.bytes -= record.size() as u64;
         self.toggle(&record);
     }
@@ -243,8 +253,37 @@ impl Lane {
 
     fn sum(&self) -> Buckets {
         let mut buckets = Buckets::default();
-        self.live.values().for_each(|record| buckets.toggle(record.leaf(self.observers)));
+        self.live.iter().for_each(|Lying(record)| buckets.toggle(record.leaf(self.observers)));
         buckets
+    }
+}
+
+// === impl Lying ===
+
+impl Item for Lying {
+    type Key<'a> = Slot;
+    type Mark = Slot;
+
+    fn key(&self) -> Slot {
+        self.0.slot()
+    }
+
+    fn mark(&self) -> Slot {
+        self.0.slot()
+    }
+
+    fn place(mark: &Slot) -> Slot {
+        *mark
+    }
+
+    fn order(one: Slot, two: Slot) -> Ordering {
+        one.cmp(&two)
+    }
+}
+
+impl fmt::Debug for Lying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -98,14 +98,12 @@ impl Planner<'_> {
         slot: Slot,
     ) -> Result<(Option<Change>, Outcome), Reason> {
         self.check_draft(draft)?;
-        let before = old.map(|old| old.content());
-        let uid = draft.uid.clone().or_else(|| before.as_ref().map(|before| before.uid.clone()));
+        let uid = draft.uid.clone().or_else(|| old.map(|old| old.to_uid()));
         let uid = uid.unwrap_or_else(|| derive_uid(self.state, &draft.key));
-        let same_life = before.as_ref().filter(|before| before.uid == uid);
-        let foreign = before
-            .as_ref()
-            .filter(|before| before.manager != self.txn.publisher && !step.take_over)
-            .map(|before| Reason::Foreign(before.manager.clone()));
+        let same_life = old.filter(|old| draft.uid.is_none() || old.has_uid(&uid));
+        let foreign = old
+            .filter(|old| *old.manager() != self.txn.publisher && !step.take_over)
+            .map(|old| Reason::Foreign(old.manager().clone()));
         // Whose it is comes first: no other generation would make it theirs.
         let generation = next_generation(draft, same_life).map_err(|reason| foreign.clone().unwrap_or(reason))?;
         let content = Content {
@@ -117,32 +115,31 @@ impl Planner<'_> {
             owner: draft.owner.clone(),
             manager: self.txn.publisher.clone(),
             annotations: draft.annotations.clone(),
-            finalizers: before.as_ref().map_or_else(Finalizers::default, |before| before.finalizers.clone()),
-            deleting: before.as_ref().is_some_and(|before| before.deleting),
+            finalizers: old.map_or_else(Finalizers::default, |old| old.finalizers()),
+            deleting: old.is_some_and(|old| old.is_deleting()),
             audience: draft.audience.clone(),
             spec: draft.spec.clone(),
-            status: same_life.map_or_else(Bytes::new, |before| before.status.clone()),
-            observed: same_life.map_or(Generation(0), |before| before.observed),
+            status: same_life.map_or_else(Bytes::new, |old| old.status()),
+            observed: same_life.map_or(Generation(0), |old| old.observed()),
         };
-        let Some((old, before)) = old.zip(before.as_ref()) else {
-            return self.put(None, content, slot, Effect::Created);
+        let Some(old) = old else {
+            return self.put(None, &content, slot, Effect::Created);
         };
-        let same = Content { manager: before.manager.clone(), ..content.clone() } == *before;
-        let same = same && !planted::is(Bug::CountUnchanged);
-        if same && (foreign.is_some() || before.manager == content.manager) {
+        let same = old.is(&content) && !planted::is(Bug::CountUnchanged);
+        if same && (foreign.is_some() || *old.manager() == content.manager) {
             return Ok((None, Outcome::of(old, Effect::Unchanged)));
         }
         if let Some(foreign) = foreign {
             return Err(foreign);
         }
-        if before.deleting {
-            return Err(Reason::Deleting(before.finalizers.clone()));
+        if old.is_deleting() {
+            return Err(Reason::Deleting(content.finalizers));
         }
-        if same_life.is_none() && !before.finalizers.is_empty() {
-            return Err(Reason::Unfinished(before.finalizers.clone()));
+        if same_life.is_none() && !content.finalizers.is_empty() {
+            return Err(Reason::Unfinished(content.finalizers));
         }
         let effect = if same_life.is_some() { Effect::Updated } else { Effect::Created };
-        self.put(Some(old), content, slot, effect)
+        self.put(Some(old), &content, slot, effect)
     }
 
     fn set_status(
@@ -152,15 +149,15 @@ impl Planner<'_> {
         slot: Slot,
     ) -> Result<(Option<Change>, Outcome), Reason> {
         let old = old.ok_or(Reason::NoSuchObject)?;
-        let before = old.content();
-        if draft.observed > before.generation {
-            return Err(Reason::ObservedAhead { observed: draft.observed, current: before.generation });
+        let current = old.generation();
+        if draft.observed > current {
+            return Err(Reason::ObservedAhead { observed: draft.observed, current });
         }
-        if before.status == draft.status && before.observed == draft.observed {
+        if old.status_bytes() == draft.status && old.observed() == draft.observed {
             return Ok((None, Outcome::of(old, Effect::Unchanged)));
         }
-        let content = Content { status: draft.status.clone(), observed: draft.observed, ..before };
-        self.put(Some(old), content, slot, Effect::Updated)
+        let content = Content { status: draft.status.clone(), observed: draft.observed, ..old.content() };
+        self.put(Some(old), &content, slot, Effect::Updated)
     }
 
     fn set_finalizers(
@@ -170,37 +167,37 @@ impl Planner<'_> {
         slot: Slot,
     ) -> Result<(Option<Change>, Outcome), Reason> {
         let old = old.ok_or(Reason::NoSuchObject)?;
-        let before = old.content();
-        let finalizers = before.finalizers.edited(&draft.add, &draft.remove);
-        if finalizers == before.finalizers {
+        let before = old.finalizers();
+        let finalizers = before.edited(&draft.add, &draft.remove);
+        if finalizers == before {
             return Ok((None, Outcome::of(old, Effect::Unchanged)));
         }
-        if before.deleting && finalizers.iter().any(|name| !before.finalizers.contains(name)) {
-            return Err(Reason::Deleting(before.finalizers));
+        if old.is_deleting() && finalizers.iter().any(|name| !before.contains(name)) {
+            return Err(Reason::Deleting(before));
         }
-        if before.deleting && finalizers.is_empty() {
-            return Ok(end(old, slot));
+        if old.is_deleting() && finalizers.is_empty() {
+            return Ok(end(&draft.key, old, slot));
         }
-        let gains = finalizers.len() > before.finalizers.len();
-        let content = Content { finalizers, ..before };
+        let gains = finalizers.len() > before.len();
+        let content = Content { finalizers, ..old.content() };
         if gains {
             at_most("finalizers", content.finalizers.len(), self.limits.finalizers)?;
-            return self.put(Some(old), content, slot, Effect::Updated);
+            return self.put(Some(old), &content, slot, Effect::Updated);
         }
         // Whatever the limits are by now, what is done can be said.
-        Ok(replace(Some(old), Arc::new(Record::new(content, slot)), slot, Effect::Updated))
+        Ok(replace(Some(old), &content, Arc::new(Record::kept(&content, slot)), slot, Effect::Updated))
     }
 
     fn put(
         &self,
         old: Option<&Arc<Record>>,
-        content: Content,
+        content: &Content,
         slot: Slot,
         effect: Effect,
     ) -> Result<(Option<Change>, Outcome), Reason> {
-        let new = Arc::new(Record::new(content, slot));
+        let new = Arc::new(Record::kept(content, slot));
         at_most("object_bytes", new.size(), self.limits.object_bytes)?;
-        Ok(replace(old, new, slot, effect))
+        Ok(replace(old, content, new, slot, effect))
     }
 
     fn check_draft(&self, draft: &Draft) -> Result<(), Reason> {
@@ -267,14 +264,15 @@ impl Planner<'_> {
             return Err(Reason::Foreign(old.manager().clone()));
         }
         if old.finalizers().is_empty() {
-            return Ok(end(old, slot));
+            return Ok(end(step.op.key(), old, slot));
         }
         if old.is_deleting() {
             return Ok((None, Outcome::of(old, Effect::Deleting)));
         }
         // The mark is a few bytes more, and a delete is not refused for want of room.
-        let marked = Record::new(Content { deleting: true, ..old.content() }, slot);
-        Ok(replace(Some(old), Arc::new(marked), slot, Effect::Deleting))
+        let content = Content { deleting: true, ..old.content() };
+        let marked = Arc::new(Record::kept(&content, slot));
+        Ok(replace(Some(old), &content, marked, slot, Effect::Deleting))
     }
 }
 
@@ -290,9 +288,9 @@ impl Precondition {
             return fail("object", "absent".to_owned(), Some("present".to_owned()));
         }
         if let Some(uid) = &self.uid
-            && old.map(Record::uid) != Some(uid)
+            && !old.is_some_and(|old| old.has_uid(uid))
         {
-            return fail("uid", uid.to_string(), old.map(|old| old.uid().to_string()));
+            return fail("uid", uid.to_string(), old.map(|old| old.to_uid().to_string()));
         }
         if let Some(revision) = self.revision
             && old.map(Record::revision) != Some(revision)
@@ -312,29 +310,36 @@ impl Precondition {
 
 impl Outcome {
     fn of(record: &Record, effect: Effect) -> Self {
-        let (uid, generation, revision) = (record.uid().clone(), record.generation(), record.revision());
+        let (uid, generation, revision) = (record.to_uid(), record.generation(), record.revision());
         Self { effect, uid: Some(uid), generation, revision }
     }
 }
 
 /// The object is new or different.
-fn replace(old: Option<&Arc<Record>>, new: Arc<Record>, slot: Slot, effect: Effect) -> (Option<Change>, Outcome) {
-    let outcome = Outcome::of(&new, effect);
-    (Some(Change { key: new.key().clone(), old: old.cloned(), new: Some(new), slot }), outcome)
+fn replace(
+    old: Option<&Arc<Record>>,
+    content: &Content,
+    new: Arc<Record>,
+    slot: Slot,
+    effect: Effect,
+) -> (Option<Change>, Outcome) {
+    let (uid, generation, revision) = (Some(content.uid.clone()), content.generation, slot.revision);
+    let change = Change { key: content.key.clone(), old: old.cloned(), new: Some(new), slot };
+    (Some(change), Outcome { effect, uid, generation, revision })
 }
 
-/// The object goes.
-fn end(old: &Arc<Record>, slot: Slot) -> (Option<Change>, Outcome) {
+/// The object of that name goes.
+fn end(key: &ObjectKey, old: &Arc<Record>, slot: Slot) -> (Option<Change>, Outcome) {
     let outcome = Outcome { revision: slot.revision, ..Outcome::of(old, Effect::Deleted) };
-    (Some(Change { key: old.key().clone(), old: Some(old.clone()), new: None, slot }), outcome)
+    (Some(Change { key: key.clone(), old: Some(old.clone()), new: None, slot }), outcome)
 }
 
 /// The generation of a spec: the publisher's, if it says one, else one more than before whenever the spec differs.
-fn next_generation(draft: &Draft, before: Option<&Content>) -> Result<Generation, Reason> {
+fn next_generation(draft: &Draft, before: Option<&Arc<Record>>) -> Result<Generation, Reason> {
     let Some(before) = before else {
         return Ok(draft.generation.unwrap_or(Generation(1)));
     };
-    let (current, differs) = (before.generation, before.spec != draft.spec);
+    let (current, differs) = (before.generation(), !before.has_spec(&draft.spec));
     match draft.generation {
         None if differs => current.0.checked_add(1).map(Generation).ok_or(Reason::SameGeneration(current)),
         None => Ok(current),

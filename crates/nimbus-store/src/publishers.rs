@@ -1,14 +1,15 @@
 //! Publishers: which instance may write, and what it has said to exist since it began its sync.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use nimbus_core::{
-    Kind, ObjectKey, PublisherId,
+    Kind, PublisherId,
     planted::{self, Bug},
 };
 
 use crate::{
     leases::Guard,
+    named::Named,
     txn::{Op, Refused, Step},
 };
 
@@ -53,7 +54,7 @@ pub(crate) struct Open {
     pub(crate) leases: Vec<Guard>,
     pub(crate) kinds: BTreeSet<Kind>,
     /// What the publisher has named since: all else that it owns is swept at the end.
-    pub(crate) named: HashSet<ObjectKey>,
+    pub(crate) named: Named,
     pub(crate) summary: SyncSummary,
 }
 
@@ -99,7 +100,7 @@ impl Publishers {
     ) -> SyncId {
         self.syncs += 1;
         let known = self.known.entry(publisher.clone()).or_default();
-        let (named, summary) = (HashSet::new(), SyncSummary::default());
+        let (named, summary) = (Named::default(), SyncSummary::default());
         known.open = Some(Open { number: self.syncs, fence, leases, kinds, named, summary });
         SyncId { publisher: publisher.clone(), number: self.syncs }
     }
@@ -123,8 +124,8 @@ impl Publishers {
         let Some(open) = self.known.get_mut(publisher).and_then(|known| known.open.as_mut()) else { return };
         for step in steps {
             match &step.op {
-                Op::Upsert(draft) => drop(open.named.insert(draft.key.clone())),
-                Op::Delete(key) => drop(open.named.remove(key)),
+                Op::Upsert(draft) => drop(open.named.insert(&draft.key)),
+                Op::Delete(key) => open.named.remove(key),
                 Op::Status(_) | Op::Finalizers(_) => {}
             }
         }

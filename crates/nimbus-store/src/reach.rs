@@ -107,7 +107,7 @@ impl State {
         for lane in self.kinds.values().filter_map(|kind| kind.all.lane(&Address::Observers)) {
             for record in lane.live_after(before).take_while(|record| record.revision() == at) {
                 trace.names_agents |= matches!(record.audience(), Audience::Agents(_));
-                trace.objects.insert(record.key().clone(), record.generation());
+                trace.objects.insert(record.to_key(), record.generation());
             }
             for key in lane.ended_at(at) {
                 trace.names_agents = true;
@@ -131,7 +131,8 @@ impl State {
     /// The revision at which an agent is sent an object that is for it.
     pub fn sent_at(&self, record: &Record, agent: &AgentId) -> Revision {
         let Audience::Agents(_) = record.audience() else { return record.revision() };
-        let seat = self.named(record.key()).and_then(|mut seats| seats.find(|(id, _)| *id == agent));
+        let key = record.to_key();
+        let seat = self.named(&key).and_then(|mut seats| seats.find(|(id, _)| *id == agent));
         seat.map_or(record.revision(), |(_, revision)| revision)
     }
 

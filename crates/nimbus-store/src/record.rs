@@ -1,8 +1,16 @@
 //! Objects and tombstones as the store keeps them: immutable, shared, encoded once.
 
 mod encode;
+mod family;
+mod packed;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    fmt,
+    ops::Range,
+    str,
+    sync::{Arc, LazyLock, OnceLock},
+};
 
 use bytes::Bytes;
 use nimbus_core::{
@@ -10,9 +18,16 @@ use nimbus_core::{
     PublisherId, Reference, Revision, Uid,
 };
 use nimbus_wire::v1;
-use prost::{Message as _, encoding::encoded_len_varint};
+use prost::{
+    Message as _,
+    encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
+};
 
-use crate::record::encode::{Encoded, Span};
+use crate::record::{
+    encode::{GENERATION, OBSERVED_GENERATION, REVISION, audience_field, leading_number, with_buffer},
+    family::Family,
+    packed::Packed,
+};
 
 /// Where a change stands in the order of a collection: its revision, and its place within the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,45 +72,54 @@ pub struct Content {
 }
 
 /// An object at the revision that last changed it.
-#[derive(Debug)]
+///
+/// There may be millions of these, so each is as small as can be had without asking much of those who read it: what it
+/// has of its own is packed in one piece of memory, what it shares with others of its kind is kept once for all of them,
+/// and what few have is apart.
 pub struct Record {
-    key: ObjectKey,
-    uid: Uid,
-    generation: Generation,
-    observed: Generation,
-    slot: Slot,
-    labels: Labels,
-    refs: Arc<[Reference]>,
-    manager: PublisherId,
+    family: Arc<Family>,
+    body: Body,
     /// Most objects have none of these.
-    extras: Option<Box<Extras>>,
-    audience: Audience,
-    /// Computed when somebody asks: not everybody who keeps objects compares sets of them.
-    leaves: OnceLock<Leaves>,
-    /// The encoded object without its audience: what is the same after a restart of the bus, then the revision.
-    body: Bytes,
-    /// The audience as an encoded field of the object; empty for everyone.
-    audience_field: Box<[u8]>,
-    owner: Span,
-    spec: Span,
-    status: Span,
+    rest: Option<Box<Rest>>,
+    revision: Revision,
+    seq: u32,
+    /// The digest as agents see it. Computed when somebody asks: not everybody who keeps objects compares sets of them.
+    leaf: OnceLock<Digest>,
+    /// Made when somebody asks who wants to borrow them.
+    names: OnceLock<Box<Names>>,
 }
 
-/// The digests of an object.
-#[derive(Debug, Clone, Copy)]
-struct Leaves {
-    /// As agents see it.
-    leaf: Digest,
-    /// Mixed into the leaf for observers, who see the audience as well.
-    audience: Digest,
+/// Where the object lies.
+#[derive(Debug)]
+enum Body {
+    Here(Packed),
+    /// In the same object as agents see it: it is for named agents, whose lanes hold on to that one. An audience may be
+    /// long, and grows by one agent at a time.
+    Bare(Arc<Record>),
+}
+
+/// The names of an object as others know them.
+#[derive(Debug)]
+struct Names {
+    key: ObjectKey,
+    uid: Uid,
 }
 
 /// What few objects have.
-#[derive(Debug, Clone)]
-struct Extras {
+#[derive(Debug, Clone, Default)]
+struct Rest {
+    labels: Labels,
+    refs: Arc<[Reference]>,
+    /// Where the owner lies, within the head.
+    owner: Option<Range<usize>>,
     annotations: Annotations,
     finalizers: Finalizers,
     deleting: bool,
+    audience: Audience,
+    /// As an encoded field of the object; empty for everyone.
+    audience_field: Box<[u8]>,
+    /// Mixed into the leaf for observers, who see the audience as well.
+    audience_leaf: Digest,
 }
 
 /// The end of an object, for everybody or for one lane.
@@ -115,9 +139,12 @@ pub struct Grave {
     pub out_of_scope: bool,
 }
 
+/// What an object has that has nothing else.
+static NOTHING: LazyLock<Rest> = LazyLock::new(Rest::default);
+
 /// The parts of an encoded object that are kept as they were written.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Packed {
+struct Written {
     #[prost(bytes = "bytes", tag = "11")]
     spec: Bytes,
     #[prost(bytes = "bytes", tag = "12")]
@@ -127,19 +154,13 @@ struct Packed {
 // === impl Content ===
 
 impl Content {
-    /// The object as an observer sees it, in one piece, for those who keep no record of it.
-    pub fn encode(&self, revision: Revision) -> Bytes {
-        let Encoded { body, audience_field, .. } = Encoded::new(self, revision);
-        if audience_field.is_empty() { body } else { [&body[..], &audience_field].concat().into() }
-    }
-
     /// Reads what [`Record::encoded`] wrote for an observer, and the revision in it.
     ///
     /// # Errors
     /// If it is no object.
     pub(crate) fn decode(encoded: &Bytes) -> Result<(Self, Revision), String> {
         let object = v1::Object::decode(encoded.clone()).map_err(|error| error.to_string())?;
-        let Packed { spec, status } = Packed::decode(encoded.clone()).map_err(|error| error.to_string())?;
+        let Written { spec, status } = Written::decode(encoded.clone()).map_err(|error| error.to_string())?;
         let revision = Revision(object.revision);
         let content = Self::from_wire(&object).map_err(|error| error.to_string())?;
         Ok((Self { spec, status, ..content }, revision))
@@ -175,69 +196,127 @@ impl Content {
 // === impl Record ===
 
 impl Record {
-    /// Encodes an object and gives it its place in the order.
+    /// Packs an object and gives it its place in the order.
     pub fn new(content: Content, slot: Slot) -> Self {
-        let Encoded { body, audience_field, owner, spec, status } = Encoded::new(&content, slot.revision);
-        let Content { key, uid, generation, labels, refs, manager, audience, observed, .. } = content;
-        let Content { annotations, finalizers, deleting, .. } = content;
-        Self {
-            key,
-            uid,
-            generation,
-            observed,
-            slot,
-            labels,
-            refs,
-            manager,
-            extras: Extras::new(annotations, finalizers, deleting),
-            audience,
-            leaves: OnceLock::new(),
+        let record = Self::kept(&content, slot);
+        record.names.get_or_init(|| Box::new(Names { key: content.key, uid: content.uid }));
+        record
+    }
+
+    /// The same, for many that nobody may ever ask for their names: these lie in it, and are not kept a second time.
+    pub(crate) fn kept(content: &Content, slot: Slot) -> Self {
+        let family = Family::of(content.key.kind(), &content.manager);
+        let (packed, owner) = Packed::new(content, &family);
+        let bare = |rest: Option<Rest>, body| Self {
+            family: family.clone(),
             body,
-            audience_field,
-            owner,
-            spec,
-            status,
+            rest: rest.map(Box::new),
+            revision: slot.revision,
+            seq: slot.seq,
+            leaf: OnceLock::new(),
+            names: OnceLock::new(),
+        };
+        let rest = Rest::new(content, owner);
+        match (&content.audience, &rest) {
+            (Audience::Agents(_), Some(whole)) => {
+                let without = whole.without_audience();
+                let body = Arc::new(bare(without, Body::Here(packed)));
+                bare(rest, Body::Bare(body))
+            }
+            _ => bare(rest, Body::Here(packed)),
         }
     }
 
-    /// The name.
-    pub fn key(&self) -> &ObjectKey {
-        &self.key
+    /// The kind.
+    pub fn kind(&self) -> &Kind {
+        &self.family.kind
     }
 
-    /// This life of the name.
+    /// The name and all that it belongs to. Whoever has no use for it beyond the moment asks for [`Record::to_key`].
+    pub fn key(&self) -> &ObjectKey {
+        &self.names().key
+    }
+
+    /// The same for a moment: a record remembers a key that is borrowed from it.
+    ///
+    /// # Panics
+    /// Never: it was a key before.
+    pub fn to_key(&self) -> ObjectKey {
+        if let Some(names) = self.names.get() {
+            return names.key.clone();
+        }
+        let (namespace, name) = self.names_in_kind();
+        let text = |bytes| str::from_utf8(bytes).expect("names are ASCII");
+        ObjectKey::new(self.kind().clone(), text(namespace), text(name)).expect("it was one before")
+    }
+
+    /// The namespace.
+    ///
+    /// # Panics
+    /// Never: names are ASCII.
+    pub fn namespace(&self) -> &str {
+        str::from_utf8(self.names_in_kind().0).expect("names are ASCII")
+    }
+
+    /// The name within its namespace.
+    ///
+    /// # Panics
+    /// Never: names are ASCII.
+    pub fn name(&self) -> &str {
+        str::from_utf8(self.names_in_kind().1).expect("names are ASCII")
+    }
+
+    /// The namespace and the name, to be compared with others of the kind: the order of bytes is that of text.
+    pub(crate) fn names_in_kind(&self) -> (&[u8], &[u8]) {
+        self.packed().names()
+    }
+
+    /// This life of the name. Whoever has no use for it beyond the moment asks for [`Record::to_uid`].
     pub fn uid(&self) -> &Uid {
-        &self.uid
+        &self.names().uid
+    }
+
+    /// The same for a moment: a record remembers a uid that is borrowed from it.
+    pub fn to_uid(&self) -> Uid {
+        match self.names.get() {
+            Some(names) => names.uid.clone(),
+            None => self.packed().uid(),
+        }
+    }
+
+    /// Whether this is its life.
+    pub(crate) fn has_uid(&self, uid: &Uid) -> bool {
+        self.packed().has_uid(uid)
     }
 
     /// How often the spec changed.
     pub fn generation(&self) -> Generation {
-        self.generation
+        Generation(leading_number(self.packed().parts().head, GENERATION))
     }
 
     /// When anything last changed.
     pub fn revision(&self) -> Revision {
-        self.slot.revision
+        self.revision
     }
 
     /// The place in the order.
     pub fn slot(&self) -> Slot {
-        self.slot
+        Slot { revision: self.revision, seq: self.seq }
     }
 
     /// What selectors look at.
     pub fn labels(&self) -> &Labels {
-        &self.labels
+        &self.rest().labels
     }
 
     /// Whom it is for.
     pub fn audience(&self) -> &Audience {
-        &self.audience
+        &self.rest().audience
     }
 
     /// The publisher that owns the spec.
     pub fn manager(&self) -> &PublisherId {
-        &self.manager
+        &self.family.manager
     }
 
     /// On whose behalf it exists. Read from the encoded object: few ask, and as a message it would be as large again.
@@ -245,129 +324,184 @@ impl Record {
     /// # Panics
     /// Never: the bytes are our own encoding.
     pub fn owner(&self) -> Option<v1::Owner> {
-        let bytes = self.owner.of(&self.body)?;
+        let owner = self.rest().owner.clone()?;
+        let bytes = &self.packed().parts().head[owner];
         Some(v1::Owner::decode(bytes).expect("the store encoded it"))
+    }
+
+    fn has_owner(&self, owner: Option<&Owner>) -> bool {
+        match (self.owner(), owner) {
+            (Some(own), Some(owner)) => [&*own.kind, &own.namespace, &own.name, &own.uid] == owner.texts(),
+            (own, owner) => own.is_none() && owner.is_none(),
+        }
     }
 
     /// What it refers to.
     pub fn refs(&self) -> &Arc<[Reference]> {
-        &self.refs
+        &self.rest().refs
     }
 
     /// Notes for people and programs.
     pub fn annotations(&self) -> Annotations {
-        self.extras
-            .as_ref()
-            .map_or_else(Annotations::default, |extras| extras.annotations.clone())
+        self.rest().annotations.clone()
     }
 
     /// Who still has something to do before a delete is done.
     pub fn finalizers(&self) -> Finalizers {
-        self.extras.as_ref().map_or_else(Finalizers::default, |extras| extras.finalizers.clone())
+        self.rest().finalizers.clone()
     }
 
     /// Whether a delete was asked for.
     pub fn is_deleting(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.deleting)
+        self.rest().deleting
     }
 
     /// The generation that the status speaks of.
     pub fn observed(&self) -> Generation {
-        self.observed
+        Generation(leading_number(self.packed().parts().middle, OBSERVED_GENERATION))
     }
 
     /// The encoded `Any` of the status where it lies; empty if there is none.
     pub fn status_bytes(&self) -> &[u8] {
-        self.status.of(&self.body).unwrap_or_default()
+        self.packed().parts().status
     }
 
-    /// The encoded `Any` of the spec where it lies.
-    pub fn spec_bytes(&self) -> &[u8] {
-        self.spec.of(&self.body).unwrap_or_default()
+    /// The encoded `Any` of the spec. Where it lies, or put together, if all but the message in it is known from the kind.
+    pub fn spec_bytes(&self) -> Cow<'_, [u8]> {
+        self.packed().spec(&self.family)
+    }
+
+    /// The message in the spec where it lies, if it is one of the object's kind, and packed as everybody does it.
+    pub fn message(&self) -> Option<&[u8]> {
+        self.packed().message()
+    }
+
+    /// Whether another object has the same spec.
+    pub fn has_spec_of(&self, other: &Self) -> bool {
+        match (self.message(), other.message()) {
+            (Some(mine), Some(others)) if self.kind() == other.kind() => mine == others,
+            _ => self.has_spec(&other.spec_bytes()),
+        }
+    }
+
+    /// Whether this is its spec.
+    pub(crate) fn has_spec(&self, spec: &[u8]) -> bool {
+        self.packed().has_spec(&self.family, spec)
     }
 
     /// The encoded `Any` of the status; empty if there is none.
     pub fn status(&self) -> Bytes {
-        self.status.slice(&self.body)
+        Bytes::copy_from_slice(self.status_bytes())
     }
 
     /// The encoded `Any` of the spec.
     pub fn spec(&self) -> Bytes {
-        self.spec.slice(&self.body)
+        self.spec_bytes().into_owned().into()
     }
 
     /// The strong references.
     pub fn needs(&self) -> impl Iterator<Item = &ObjectKey> {
-        strong(&self.refs)
+        strong(self.refs())
     }
 
-    /// The same object as agents see it. Lanes of named agents hold on to these: an audience may be long, and grows by
-    /// one agent at a time.
-    pub(crate) fn without_audience(&self) -> Arc<Self> {
-        Arc::new(Self {
-            key: self.key.clone(),
-            uid: self.uid.clone(),
-            labels: self.labels.clone(),
-            refs: self.refs.clone(),
-            manager: self.manager.clone(),
-            extras: self.extras.clone(),
-            audience: Audience::Everyone,
-            leaves: Leaves { leaf: self.leaf(false), audience: Digest::ZERO }.into(),
-            body: self.body.clone(),
-            audience_field: Box::default(),
-            ..*self
-        })
+    /// The same object as agents see it, if it is for named agents. Their lanes hold on to these.
+    pub(crate) fn without_audience(self: &Arc<Self>) -> Arc<Self> {
+        match &self.body {
+            Body::Bare(bare) => bare.clone(),
+            Body::Here(_) => self.clone(),
+        }
     }
 
     /// The same object as agents were sent it at `slot`: what they see of it has not changed since.
-    pub(crate) fn sent_at(&self, slot: Slot) -> Arc<Self> {
-        if slot == self.slot { self.without_audience() } else { Self::new(self.content(), slot).without_audience() }
+    pub(crate) fn sent_at(self: &Arc<Self>, slot: Slot) -> Arc<Self> {
+        if slot == self.slot() {
+            return self.without_audience();
+        }
+        Arc::new(Self::kept(&self.content(), slot)).without_audience()
     }
 
     /// Everything that a writer decided.
     pub fn content(&self) -> Content {
+        let Rest { labels, refs, annotations, finalizers, deleting, audience, .. } = self.rest().clone();
         Content {
-            key: self.key.clone(),
-            uid: self.uid.clone(),
-            generation: self.generation,
-            labels: self.labels.clone(),
-            refs: self.refs.clone(),
+            key: self.to_key(),
+            uid: self.to_uid(),
+            generation: self.generation(),
+            labels,
+            refs,
             owner: self.owner().map(Owner::from),
-            manager: self.manager.clone(),
-            annotations: self.annotations(),
-            finalizers: self.finalizers(),
-            deleting: self.is_deleting(),
-            audience: self.audience.clone(),
+            manager: self.manager().clone(),
+            annotations,
+            finalizers,
+            deleting,
+            audience,
             spec: self.spec(),
             status: self.status(),
-            observed: self.observed,
+            observed: self.observed(),
         }
+    }
+
+    /// Whether a writer has decided this, whoever that is.
+    pub(crate) fn is(&self, content: &Content) -> bool {
+        let Rest { labels, refs, annotations, finalizers, deleting, audience, .. } = self.rest();
+        self.has_spec(&content.spec)
+            && self.has_uid(&content.uid)
+            && self.generation() == content.generation
+            && *labels == content.labels
+            && *refs == content.refs
+            && *annotations == content.annotations
+            && *finalizers == content.finalizers
+            && *deleting == content.deleting
+            && *audience == content.audience
+            && self.status_bytes() == content.status
+            && self.observed() == content.observed
+            && self.has_owner(content.owner.as_ref())
     }
 
     /// The digest as seen by an agent, or by an observer, who sees the audience as well.
     pub fn leaf(&self, observer: bool) -> Digest {
-        let leaves = self.leaves.get_or_init(|| self.digest());
-        if observer { leaves.leaf.mixed(leaves.audience) } else { leaves.leaf }
+        match &self.body {
+            Body::Bare(bare) if observer => bare.leaf(false).mixed(self.rest().audience_leaf),
+            Body::Bare(bare) => bare.leaf(false),
+            Body::Here(packed) => {
+                let leaf = *self.leaf.get_or_init(|| self.digest(packed));
+                if observer { leaf.mixed(self.rest().audience_leaf) } else { leaf }
+            }
+        }
     }
 
-    fn digest(&self) -> Leaves {
+    fn digest(&self, packed: &Packed) -> Digest {
+        let mut leaf = LeafHasher::named(self.kind().as_str(), self.namespace(), self.name());
         // Everything but the revision, which comes last.
-        let len = self.body.len() - 1 - encoded_len_varint(self.slot.revision.0);
-        let mut leaf = LeafHasher::new(&self.key);
-        leaf.part(&self.body[..len]);
-        let audience = if self.audience_field.is_empty() {
-            Digest::ZERO
-        } else {
-            let mut hasher = LeafHasher::extra();
-            hasher.part(&self.audience_field);
-            hasher.finish()
-        };
-        Leaves { leaf: leaf.finish(), audience }
+        with_buffer(|buffer| {
+            packed.put(&self.family, buffer);
+            leaf.part(buffer);
+        });
+        leaf.finish()
     }
 
-    /// The encoded object, as an agent or an observer sees it, in two parts.
-    pub fn encoded(&self, observer: bool) -> [&[u8]; 2] {
-        [&self.body, if observer { &self.audience_field } else { &[] }]
+    /// Appends the encoded object, as an agent or an observer sees it.
+    pub fn encode(&self, observer: bool, buffer: &mut Vec<u8>) {
+        self.packed().put(&self.family, buffer);
+        // Also where it is zero.
+        encode_key(REVISION, WireType::Varint, buffer);
+        encode_varint(self.revision.0, buffer);
+        if observer {
+            buffer.extend_from_slice(&self.rest().audience_field);
+        }
+    }
+
+    /// The encoded object, as an agent or an observer sees it.
+    pub fn encoded(&self, observer: bool) -> Vec<u8> {
+        let mut buffer = Vec::with_capacity(self.encoded_len(observer));
+        self.encode(observer, &mut buffer);
+        buffer
+    }
+
+    /// How many bytes that is.
+    pub fn encoded_len(&self, observer: bool) -> usize {
+        let audience = if observer { self.rest().audience_field.len() } else { 0 };
+        self.packed().len(&self.family) + key_len(REVISION) + encoded_len_varint(self.revision.0) + audience
     }
 
     /// The object as a message.
@@ -375,28 +509,106 @@ impl Record {
     /// # Panics
     /// Never: the bytes are our own encoding.
     pub fn to_wire(&self) -> v1::Object {
-        let bytes = self.encoded(true).concat();
-        v1::Object::decode(bytes.as_slice()).expect("the store encoded it")
+        v1::Object::decode(&*self.encoded(true)).expect("the store encoded it")
     }
 
-    /// Bytes of memory that the encoded object takes.
+    /// Bytes of the encoded object, by which limits count.
     pub fn size(&self) -> usize {
-        self.body.len() + self.audience_field.len()
+        self.encoded_len(true)
     }
 
-    /// The tombstone of this object.
-    pub(crate) fn grave(&self, slot: Slot, since: Revision, out_of_scope: bool) -> Arc<Grave> {
-        let (key, uid, refs) = (self.key.clone(), self.uid.clone(), self.refs.clone());
+    /// The tombstone of this object, which has this name.
+    pub(crate) fn grave(&self, key: &ObjectKey, slot: Slot, since: Revision, out_of_scope: bool) -> Arc<Grave> {
+        let (key, uid, refs) = (key.clone(), self.to_uid(), self.refs().clone());
         Arc::new(Grave { key, uid, slot, since, refs, out_of_scope })
+    }
+
+    fn packed(&self) -> &Packed {
+        let mut record = self;
+        loop {
+            match &record.body {
+                Body::Here(packed) => return packed,
+                Body::Bare(bare) => record = bare,
+            }
+        }
+    }
+
+    fn rest(&self) -> &Rest {
+        self.rest.as_deref().unwrap_or_else(|| &NOTHING)
+    }
+
+    fn names(&self) -> &Names {
+        self.names
+            .get_or_init(|| Box::new(Names { key: self.to_key(), uid: self.packed().uid() }))
     }
 }
 
-// === impl Extras ===
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What it is, and not what somebody has asked of it so far.
+        f.debug_struct("Record")
+            .field("slot", &self.slot())
+            .field("object", &self.to_wire())
+            .field("leaf", &self.leaf(true))
+            .finish()
+    }
+}
 
-impl Extras {
-    fn new(annotations: Annotations, finalizers: Finalizers, deleting: bool) -> Option<Box<Self>> {
-        let none = annotations.is_empty() && finalizers.is_empty() && !deleting;
-        (!none).then(|| Box::new(Self { annotations, finalizers, deleting }))
+// === impl Rest ===
+
+impl Rest {
+    /// What there is of that, if anything.
+    fn new(content: &Content, owner: Option<Range<usize>>) -> Option<Self> {
+        let Content { labels, refs, annotations, finalizers, deleting, audience, .. } = content;
+        let none = labels.is_empty()
+            && refs.is_empty()
+            && owner.is_none()
+            && annotations.is_empty()
+            && finalizers.is_empty()
+            && !deleting
+            && *audience == Audience::Everyone;
+        if none {
+            return None;
+        }
+        let audience_field = audience_field(audience);
+        let audience_leaf = if audience_field.is_empty() {
+            Digest::ZERO
+        } else {
+            let mut hasher = LeafHasher::extra();
+            hasher.part(&audience_field);
+            hasher.finish()
+        };
+        Some(Self {
+            labels: labels.clone(),
+            refs: refs.clone(),
+            owner,
+            annotations: annotations.clone(),
+            finalizers: finalizers.clone(),
+            deleting: *deleting,
+            audience: audience.clone(),
+            audience_field,
+            audience_leaf,
+        })
+    }
+
+    /// The same for everyone, if anything is left of it then.
+    fn without_audience(&self) -> Option<Self> {
+        let Self { labels, refs, owner, annotations, finalizers, deleting, .. } = self;
+        let none = labels.is_empty()
+            && refs.is_empty()
+            && owner.is_none()
+            && annotations.is_empty()
+            && finalizers.is_empty()
+            && !deleting;
+        (!none).then(|| Self {
+            labels: labels.clone(),
+            refs: refs.clone(),
+            owner: owner.clone(),
+            annotations: annotations.clone(),
+            finalizers: finalizers.clone(),
+            deleting: *deleting,
+            ..Self::default()
+        })
     }
 }
 

@@ -11,13 +11,13 @@ use crate::record::{Grave, Record};
 
 /// Something that needs others.
 pub(crate) trait Needs {
-    fn key(&self) -> &ObjectKey;
+    fn to_key(&self) -> ObjectKey;
     fn needs(&self) -> impl Iterator<Item = &ObjectKey>;
 }
 
 impl Needs for Arc<Record> {
-    fn key(&self) -> &ObjectKey {
-        Record::key(self)
+    fn to_key(&self) -> ObjectKey {
+        Record::to_key(self)
     }
 
     fn needs(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -26,8 +26,8 @@ impl Needs for Arc<Record> {
 }
 
 impl Needs for Arc<Grave> {
-    fn key(&self) -> &ObjectKey {
-        &self.key
+    fn to_key(&self) -> ObjectKey {
+        self.key.clone()
     }
 
     fn needs(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -40,7 +40,7 @@ pub(crate) fn referents_first<T: Needs + Clone>(items: &mut Vec<T>) {
     if items.iter().all(|item| item.needs().next().is_none()) {
         return;
     }
-    let places: HashMap<&ObjectKey, usize> = items.iter().enumerate().map(|(at, item)| (item.key(), at)).collect();
+    let places: HashMap<ObjectKey, usize> = items.iter().enumerate().map(|(at, item)| (item.to_key(), at)).collect();
     let mut order = Vec::with_capacity(items.len());
     let mut entered = vec![false; items.len()];
     let mut stack = Vec::new();

@@ -70,7 +70,7 @@ impl Scope {
 
     /// Whether the viewer sees objects like this one. Filters on fields are not asked.
     pub fn admits(&self, record: &Record, passes: impl Fn(&Filter) -> bool) -> bool {
-        self.covers(record.key().kind())
+        self.covers(record.kind())
             && self.filter.as_deref().is_none_or(passes)
             && match &self.viewer {
                 Viewer::Observer => true,

@@ -99,7 +99,7 @@ impl Collection {
                 return Err(Refused::NotCovered { kind: key.kind().clone(), key });
             }
             let own = state.get(&key).is_some_and(|record| *record.manager() == id.publisher);
-            open.summary.unchanged += u64::from(own && open.named.insert(key));
+            open.summary.unchanged += u64::from(own && open.named.insert(&key));
         }
         Ok(())
     }
@@ -123,11 +123,11 @@ impl Collection {
         let mut open = writer.publishers.close(id)?;
         writer.check_fences(&id.publisher, open.fence, &open.leases)?;
         let mut state = self.core().tip(&writer);
-        let forgotten = |record: &&Arc<Record>| *record.manager() == id.publisher && !open.named.contains(record.key());
+        let forgotten = |record: &&Arc<Record>| *record.manager() == id.publisher && !open.named.contains(record);
         let sweep: Vec<_> = (open.kinds.iter())
             .filter_map(|kind| state.kind(kind))
             .flat_map(|kind| kind.all().iter(None).filter(forgotten))
-            .map(|record| record.key().clone())
+            .map(|record| record.to_key())
             .collect();
         let revision = state.head.next();
         // However many there are, they go at once.

@@ -1,5 +1,6 @@
 //! A view: the objects of one kind that pass one filter, divided into lanes by address.
 
+mod entry;
 mod restore;
 
 use std::{cmp::Ordering, ops::Bound, sync::Arc};
@@ -7,9 +8,12 @@ use std::{cmp::Ordering, ops::Bound, sync::Arc};
 use imbl::OrdMap;
 use nimbus_core::{AgentId, Audience, ObjectKey, Revision, Selector, Uid};
 
+use self::entry::place_of;
+pub(crate) use self::entry::{Entry, Seat, Seats};
 use crate::{
     lane::{Address, Lane},
     record::{Record, Slot},
+    tree::Tree,
 };
 
 /// The objects of one kind that pass one filter. A clone costs a few pointers.
@@ -17,37 +21,11 @@ use crate::{
 pub struct View {
     /// Changes before this are not known here.
     floor: Revision,
-    entries: OrdMap<ObjectKey, Entry>,
+    entries: Tree<Entry>,
     observers: Arc<Lane>,
     everyone: Arc<Lane>,
     selectors: OrdMap<Selector, Arc<Lane>>,
     agents: OrdMap<AgentId, Arc<Lane>>,
-}
-
-/// An object and its places in the lanes.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) record: Arc<Record>,
-    /// Since when observers may hold it.
-    pub(crate) since: Revision,
-    pub(crate) seats: Seats,
-}
-
-/// Places in the lanes of agents.
-#[derive(Debug, Clone)]
-pub(crate) enum Seats {
-    /// In one lane, at the slot of the record; since when its readers may hold it.
-    Shared(Revision),
-    /// In the lanes of named agents, in their order. Not all at the slot of the record: who was named before an
-    /// audience grew is not sent the object again.
-    Named(Arc<[Seat]>),
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Seat {
-    pub(crate) agent: AgentId,
-    pub(crate) slot: Slot,
-    pub(crate) since: Revision,
 }
 
 /// What a change did to a view.
@@ -67,7 +45,7 @@ impl View {
     pub(crate) fn new(floor: Revision) -> Self {
         Self {
             floor,
-            entries: OrdMap::new(),
+            entries: Tree::new(),
             observers: Arc::new(Lane::new(&Address::Observers)),
             everyone: Arc::new(Lane::new(&Address::Everyone)),
             selectors: OrdMap::new(),
@@ -77,15 +55,13 @@ impl View {
 
     /// The object of that name.
     pub fn get(&self, key: &ObjectKey) -> Option<&Arc<Record>> {
-        self.entries.get(key).map(|entry| &entry.record)
+        self.entry(key).map(|entry| &entry.record)
     }
 
     /// All objects in the order of their names, after `after` if given.
     pub fn iter(&self, after: Option<&ObjectKey>) -> impl Iterator<Item = &Arc<Record>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.entries
-            .range::<_, ObjectKey>((from, Bound::Unbounded))
-            .map(|(_, entry)| &entry.record)
+        let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(place_of(after)));
+        self.entries.from(from).map(|entry| &entry.record)
     }
 
     /// How many objects there are.
@@ -136,28 +112,27 @@ impl View {
         out_of_scope: bool,
     ) -> Effects {
         let mut effects = Effects::default();
-        let old = self.entries.get(key).cloned();
+        let old = self.entry(key).cloned();
         match (old, new) {
             (None, None) => {}
             (None, Some(record)) => {
-                let since = self.edit(&Address::Observers, &mut effects, |lane| lane.insert(record));
-                let seats = self.seat(record, &mut effects);
-                self.entries.insert(key.clone(), Entry { record: record.clone(), since, seats });
+                let since = self.edit(&Address::Observers, &mut effects, |lane| lane.insert(key, record));
+                let seats = self.seat(key, record, &mut effects);
+                self.entries.insert(Entry::new(record.clone(), since, seats));
             }
             (Some(old), None) => {
-                let grave = old.record.grave(slot, old.since, out_of_scope);
+                let grave = old.record.grave(key, slot, old.since, out_of_scope);
                 self.edit(&Address::Observers, &mut effects, |lane| lane.bury(old.record.slot(), grave));
                 effects.buried.push(Address::Observers);
                 for (address, at, since) in old.places() {
-                    self.leave(&old.record, &address, at, since, slot, out_of_scope, &mut effects);
+                    self.leave(key, &old.record, &address, at, since, slot, out_of_scope, &mut effects);
                 }
-                self.entries.remove(key);
+                self.entries.remove(place_of(key));
             }
             (Some(old), Some(record)) => {
                 self.edit(&Address::Observers, &mut effects, |lane| lane.replace(old.record.slot(), record));
-                let seats = self.reseat(&old, record, slot, &mut effects);
-                self.entries
-                    .insert(key.clone(), Entry { record: record.clone(), since: old.since, seats });
+                let seats = self.reseat(key, &old, record, slot, &mut effects);
+                self.entries.insert(Entry::new(record.clone(), old.since, seats));
             }
         }
         effects
@@ -169,7 +144,7 @@ impl View {
         let narrow = |lane: &Arc<Lane>| Arc::new(lane.narrowed(&passes));
         Self {
             floor: head,
-            entries: self.entries.iter().filter(|(_, entry)| passes(&entry.record)).map(cloned).collect(),
+            entries: self.entries.iter().filter(|entry| passes(&entry.record)).cloned().collect(),
             observers: narrow(&self.observers),
             everyone: narrow(&self.everyone),
             selectors: narrow_all(&self.selectors, narrow),
@@ -192,7 +167,7 @@ impl View {
         }
         for record in base.observers.live_after(from) {
             let inside = Some(record).filter(|record| passes(record));
-            touched.extend(self.set(record.key(), inside, record.slot(), true).touched);
+            touched.extend(self.set(&record.to_key(), inside, record.slot(), true).touched);
         }
         self.floor = head;
         (self, touched)
@@ -210,10 +185,8 @@ impl View {
 
     /// The agents that an object names, and when each was sent it.
     pub(crate) fn named(&self, key: &ObjectKey) -> Option<impl Iterator<Item = (&AgentId, Revision)>> {
-        match &self.entries.get(key)?.seats {
-            Seats::Shared(_) => None,
-            Seats::Named(seats) => Some(seats.iter().map(|seat| (&seat.agent, seat.slot.revision))),
-        }
+        let seats = self.entry(key)?.named()?;
+        Some(seats.iter().map(|seat| (&seat.agent, seat.slot.revision)))
     }
 
     /// Forgets a tombstone. Says whether the lane is gone with it.
@@ -248,31 +221,38 @@ impl View {
     }
 
     /// Places an object that no agent had.
-    fn seat(&mut self, record: &Arc<Record>, effects: &mut Effects) -> Seats {
+    fn seat(&mut self, key: &ObjectKey, record: &Arc<Record>, effects: &mut Effects) -> Seats {
         let address = match record.audience() {
             Audience::Agents(ids) => {
                 let bare = record.without_audience();
-                let seats = ids.iter().map(|agent| self.enter(&bare, agent, effects));
+                let seats = ids.iter().map(|agent| self.enter(key, &bare, agent, effects));
                 return Seats::Named(seats.collect());
             }
             audience => shared_address(audience),
         };
-        Seats::Shared(self.edit(&address, effects, |lane| lane.insert(record)))
+        Seats::Shared(self.edit(&address, effects, |lane| lane.insert(key, record)))
     }
 
-    fn enter(&mut self, record: &Arc<Record>, agent: &AgentId, effects: &mut Effects) -> Seat {
-        let since = self.edit(&Address::Agent(agent.clone()), effects, |lane| lane.insert(record));
+    fn enter(&mut self, key: &ObjectKey, record: &Arc<Record>, agent: &AgentId, effects: &mut Effects) -> Seat {
+        let since = self.edit(&Address::Agent(agent.clone()), effects, |lane| lane.insert(key, record));
         Seat { agent: agent.clone(), slot: record.slot(), since }
     }
 
     /// Moves an object from its old places to its new ones: those who keep it see an update, if there is anything new
     /// to see; those who lose it a removal; those who gain it a put.
-    fn reseat(&mut self, old: &Entry, record: &Arc<Record>, slot: Slot, effects: &mut Effects) -> Seats {
+    fn reseat(
+        &mut self,
+        key: &ObjectKey,
+        old: &Entry,
+        record: &Arc<Record>,
+        slot: Slot,
+        effects: &mut Effects,
+    ) -> Seats {
         let same_audience = old.record.audience() == record.audience();
-        match (&old.seats, record.audience()) {
+        match (old.seats(), record.audience()) {
             (Seats::Shared(since), audience) if same_audience => {
                 self.edit(&shared_address(audience), effects, |lane| lane.replace(old.record.slot(), record));
-                Seats::Shared(*since)
+                Seats::Shared(since)
             }
             (Seats::Named(seats), Audience::Agents(ids)) => {
                 let changed = old.record.leaf(false) != record.leaf(false);
@@ -290,9 +270,9 @@ impl View {
                         Ordering::Less => {
                             let seat = seats.next().expect("peeked");
                             let address = Address::Agent(seat.agent.clone());
-                            self.leave(&old.record, &address, seat.slot, seat.since, slot, true, effects);
+                            self.leave(key, &old.record, &address, seat.slot, seat.since, slot, true, effects);
                         }
-                        Ordering::Greater => next.push(self.enter(&bare, ids.next().expect("peeked"), effects)),
+                        Ordering::Greater => next.push(self.enter(key, &bare, ids.next().expect("peeked"), effects)),
                         Ordering::Equal => {
                             let mut seat = seats.next().expect("peeked").clone();
                             ids.next();
@@ -309,9 +289,9 @@ impl View {
             }
             _ => {
                 for (address, at, since) in old.places() {
-                    self.leave(&old.record, &address, at, since, slot, true, effects);
+                    self.leave(key, &old.record, &address, at, since, slot, true, effects);
                 }
-                self.seat(record, effects)
+                self.seat(key, record, effects)
             }
         }
     }
@@ -319,6 +299,7 @@ impl View {
     #[allow(clippy::too_many_arguments, reason = "they are the parts of one event")]
     fn leave(
         &mut self,
+        key: &ObjectKey,
         record: &Record,
         address: &Address,
         at: Slot,
@@ -327,24 +308,9 @@ impl View {
         out_of_scope: bool,
         effects: &mut Effects,
     ) {
-        let grave = record.grave(slot, since, out_of_scope);
+        let grave = record.grave(key, slot, since, out_of_scope);
         self.edit(address, effects, |lane| lane.bury(at, grave));
         effects.buried.push(address.clone());
-    }
-}
-
-// === impl Entry ===
-
-impl Entry {
-    /// Lanes of agents in which the object lies, where, and since when.
-    fn places(&self) -> Vec<(Address, Slot, Revision)> {
-        match &self.seats {
-            Seats::Shared(since) => vec![(shared_address(self.record.audience()), self.record.slot(), *since)],
-            Seats::Named(seats) => seats
-                .iter()
-                .map(|seat| (Address::Agent(seat.agent.clone()), seat.slot, seat.since))
-                .collect(),
-        }
     }
 }
 
@@ -353,10 +319,6 @@ fn shared_address(audience: &Audience) -> Address {
         Audience::Selector(selector) => Address::Selector(selector.clone()),
         _ => Address::Everyone,
     }
-}
-
-fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
-    (key.clone(), value.clone())
 }
 
 fn narrow_all<K: Ord + Clone>(

@@ -199,7 +199,7 @@ impl Writer {
         let opened: Vec<_> = view.selectors().cloned().collect();
         let of = self.kind(state, kind);
         of.index.insert(filter);
-        view.iter(None).for_each(|record| of.hold(record.key(), filter));
+        view.iter(None).for_each(|record| of.hold(&record.to_key(), filter));
         of.filtered.insert(filter.clone(), Arc::new(view));
         opened.into_iter().for_each(|selector| state.selectors.add(selector));
     }
@@ -352,6 +352,6 @@ fn drop_view(state: &mut State, kind: &Kind, filter: &Arc<Filter>) {
     let of = Arc::make_mut(of);
     let Some(view) = of.filtered.remove(filter) else { return };
     of.index.remove(filter);
-    view.iter(None).for_each(|record| of.let_go(record.key(), filter));
+    view.iter(None).for_each(|record| of.let_go(&record.to_key(), filter));
     view.selectors().for_each(|selector| state.selectors.remove(selector));
 }

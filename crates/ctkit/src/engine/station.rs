@@ -245,7 +245,7 @@ pub(crate) fn difference(old: &Record, new: &Record) -> Difference {
     let intent = old.uid() != new.uid()
         || old.generation() != new.generation()
         || old.is_deleting() != new.is_deleting()
-        || old.spec_bytes() != new.spec_bytes();
+        || !old.has_spec_of(new);
     if intent {
         return Difference::Intent;
     }

@@ -29,7 +29,7 @@ impl Versions {
     /// Takes what is on the bus, which knows best.
     pub(crate) fn recover(&mut self, records: &[Arc<Record>]) {
         for record in records {
-            let version = Version { generation: record.generation(), digest: digest(record.spec_bytes()) };
+            let version = Version { generation: record.generation(), digest: digest(&record.spec_bytes()) };
             self.0.insert(record.key().clone(), version);
         }
     }

@@ -56,7 +56,7 @@ fn writer<S: Source>(source: S, id: u32) -> tokio::task::JoinHandle<()> {
 
 fn policy(store: &Store) -> Policy {
     let record = record(store, "p");
-    let any = <prost_types::Any as prost::Message>::decode(record.spec_bytes()).unwrap();
+    let any = <prost_types::Any as prost::Message>::decode(&*record.spec_bytes()).unwrap();
     any.to_msg::<Policy>().unwrap()
 }
 

@@ -36,7 +36,10 @@ pub(crate) struct ObstructedSync {
 
 /// Waits until something is let through.
 async fn pass(open: watch::Sender<Open>, is_open: fn(&Open) -> bool) {
-    open.subscribe().wait_for(is_open).await.expect("whoever obstructs is there until the end");
+    open.subscribe()
+        .wait_for(is_open)
+        .await
+        .expect("whoever obstructs is there until the end");
 }
 
 // === impl Obstructed ===

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use ctkit::{CommitError, Guard, OpenSync, Record, SyncEnded, Target, TargetEvent};
 use nimbus_core::{Epoch, Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, SyncSummary, Txn};
+use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, Slot, SyncSummary, Txn};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use tokio_stream::{Stream, StreamExt as _};
@@ -170,5 +170,5 @@ fn encode(draft: &Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
         status: Bytes::new(),
         observed: Generation(0),
     };
-    content.encode(revision)
+    Record::new(content, Slot { revision, seq: 0 }).encoded(true).into()
 }

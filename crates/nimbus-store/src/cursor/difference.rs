@@ -30,13 +30,14 @@ pub(crate) fn difference(at: Revision, old: &View, new: &View, reading: &Reading
     }
     for record in old.records() {
         let unchanged = (record.revision() <= at).then_some(record.revision());
-        let out_of_scope = new.state.get(record.key()).is_some();
-        let grave = record.grave(slot(held.len()), record.revision(), out_of_scope);
-        held.insert(record.key().clone(), (unchanged, grave));
+        let key = record.to_key();
+        let out_of_scope = new.state.get(&key).is_some();
+        let grave = record.grave(&key, slot(held.len()), record.revision(), out_of_scope);
+        held.insert(key, (unchanged, grave));
     }
     let mut puts = Vec::new();
     for record in new.records() {
-        let had = held.remove(record.key());
+        let had = held.remove(&record.to_key());
         if had.is_none_or(|(revision, _)| revision != Some(record.revision())) {
             puts.push(record.clone());
         }

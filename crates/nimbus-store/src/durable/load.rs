@@ -171,7 +171,7 @@ impl Loaded {
             let kind = state.kinds.get_mut(key.kind()).ok_or("there is no such kind")?;
             state.objects += 1;
             state.bytes += entry.record.size() as u64;
-            let opened = Arc::make_mut(kind).all.restore(entry);
+            let opened = Arc::make_mut(kind).all.restore(&key, entry);
             opened.into_iter().for_each(|selector| state.selectors.add(selector));
             Ok(())
         })?;

@@ -1,31 +1,15 @@
-//! Objects as bytes: what the generated code would write, without a message in between.
+//! Fields of objects as bytes: what the generated code would write, without a message in between.
 
-use std::{cell::RefCell, mem};
+use std::{cell::RefCell, mem, ops::Range};
 
-use bytes::Bytes;
-use nimbus_core::{Reference, Revision};
+use bytes::BufMut as _;
+use nimbus_core::{Audience, Reference};
 use prost::{
     Message as _,
-    encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
+    encoding::{WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
 use crate::record::Content;
-
-/// An object as bytes, and where its parts lie.
-pub(crate) struct Encoded {
-    pub(crate) body: Bytes,
-    pub(crate) audience_field: Box<[u8]>,
-    pub(crate) owner: Span,
-    pub(crate) spec: Span,
-    pub(crate) status: Span,
-}
-
-/// Where a field lies; nowhere if its end is zero.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Span {
-    start: u32,
-    end: u32,
-}
 
 thread_local! {
     /// Where objects are put together: what is kept of them has exactly their size.
@@ -35,76 +19,44 @@ thread_local! {
 /// A buffer that has grown beyond this is not kept.
 const KEPT: usize = 64 << 10;
 
-const KIND: u32 = 1;
-const NAMESPACE: u32 = 2;
-const NAME: u32 = 3;
-const UID: u32 = 4;
-const GENERATION: u32 = 5;
-const REVISION: u32 = 6;
+pub(crate) const KIND: u32 = 1;
+pub(crate) const NAMESPACE: u32 = 2;
+pub(crate) const NAME: u32 = 3;
+pub(crate) const UID: u32 = 4;
+pub(crate) const GENERATION: u32 = 5;
+pub(crate) const REVISION: u32 = 6;
 const LABELS: u32 = 7;
 const REFS: u32 = 8;
 const OWNER: u32 = 9;
-const MANAGER: u32 = 10;
-const SPEC: u32 = 11;
-const STATUS: u32 = 12;
-const OBSERVED_GENERATION: u32 = 13;
+pub(crate) const MANAGER: u32 = 10;
+pub(crate) const SPEC: u32 = 11;
+pub(crate) const STATUS: u32 = 12;
+pub(crate) const OBSERVED_GENERATION: u32 = 13;
 const AUDIENCE: u32 = 14;
 const ANNOTATIONS: u32 = 15;
 const FINALIZERS: u32 = 16;
 const DELETING: u32 = 17;
 
-// === impl Encoded ===
+/// Of an `Any`, its type.
+pub(crate) const ANY_TYPE: u32 = 1;
 
-impl Encoded {
-    /// Encodes an object: what is the same after a restart of the bus, then the revision; and its audience apart.
-    pub(crate) fn new(content: &Content, revision: Revision) -> Self {
-        let mut buffer = BUFFER.take();
-        buffer.clear();
-        let owner = put_header(&mut buffer, content);
-        let spec = put_field(&mut buffer, SPEC, &content.spec);
-        let status = put_field(&mut buffer, STATUS, &content.status);
-        encode_key(REVISION, WireType::Varint, &mut buffer);
-        encode_varint(revision.0, &mut buffer);
-        // Exactly its size: an object may live for years.
-        let body = Bytes::from(Box::<[u8]>::from(buffer.as_slice()));
-        buffer.clear();
-        if let Some(audience) = content.audience.to_wire() {
-            encode_key(AUDIENCE, WireType::LengthDelimited, &mut buffer);
-            audience.encode_length_delimited(&mut buffer).expect("a growing buffer has room");
-        }
-        let audience_field = Box::from(buffer.as_slice());
-        if buffer.capacity() <= KEPT {
-            BUFFER.replace(mem::take(&mut buffer));
-        }
-        Self { body, audience_field, owner, spec, status }
+/// Of an `Any`, the message in it.
+pub(crate) const ANY_VALUE: u32 = 2;
+
+/// Lends a buffer that is empty.
+pub(crate) fn with_buffer<T>(with: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut buffer = BUFFER.take();
+    buffer.clear();
+    let made = with(&mut buffer);
+    if buffer.capacity() <= KEPT {
+        BUFFER.replace(mem::take(&mut buffer));
     }
+    made
 }
 
-// === impl Span ===
-
-impl Span {
-    fn ending(buffer: &[u8], len: usize) -> Self {
-        let end = u32::try_from(buffer.len()).expect("object size is limited");
-        Self { start: end - u32::try_from(len).expect("object size is limited"), end }
-    }
-
-    /// The field, if it is there.
-    pub(crate) fn of(self, body: &[u8]) -> Option<&[u8]> {
-        (self.end > 0).then(|| &body[self.start as usize..self.end as usize])
-    }
-
-    /// The same, shared; empty if it is not there.
-    pub(crate) fn slice(self, body: &Bytes) -> Bytes {
-        if self.end == 0 { Bytes::new() } else { body.slice(self.start as usize..self.end as usize) }
-    }
-}
-
-/// Says where the owner lies.
-fn put_header(buffer: &mut Vec<u8>, content: &Content) -> Span {
-    put_text(buffer, KIND, content.key.kind().as_str());
-    put_text(buffer, NAMESPACE, content.key.namespace());
-    put_text(buffer, NAME, content.key.name());
-    put_text(buffer, UID, content.uid.as_str());
+/// Appends the fields from the generation to the owner, and says where the owner lies among them.
+pub(crate) fn put_head(buffer: &mut Vec<u8>, content: &Content) -> Option<Range<usize>> {
+    let start = buffer.len();
     put_number(buffer, GENERATION, content.generation.0);
     for (key, value) in content.labels.iter() {
         put_texts(buffer, LABELS, &[key, value], false);
@@ -112,68 +64,91 @@ fn put_header(buffer: &mut Vec<u8>, content: &Content) -> Span {
     for Reference { to, weak } in &*content.refs {
         put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], *weak);
     }
-    let owner = content.owner.as_ref();
-    let owner = owner.map_or_else(Span::default, |owner| put_texts(buffer, OWNER, &owner.texts(), false));
-    put_text(buffer, MANAGER, content.manager.as_str());
+    let owner = content.owner.as_ref()?;
+    let len = put_texts(buffer, OWNER, &owner.texts(), false);
+    let end = buffer.len() - start;
+    Some(end - len..end)
+}
+
+/// Appends the fields from the observed generation to the mark of a delete.
+pub(crate) fn put_middle(buffer: &mut Vec<u8>, content: &Content) {
     put_number(buffer, OBSERVED_GENERATION, content.observed.0);
     for (key, value) in content.annotations.iter() {
         put_texts(buffer, ANNOTATIONS, &[key, value], false);
     }
     for name in content.finalizers.iter() {
         // In a list, also what is empty is there.
-        put_len(buffer, FINALIZERS, name.len());
-        buffer.extend_from_slice(name.as_bytes());
+        put_header(buffer, FINALIZERS, name.len());
+        buffer.put_slice(name.as_bytes());
     }
     put_number(buffer, DELETING, content.deleting.into());
-    owner
 }
 
-/// A message whose first fields are text, and perhaps a flag after them.
-fn put_texts(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flag: bool) -> Span {
+/// The audience as a field; empty for everyone.
+pub(crate) fn audience_field(audience: &Audience) -> Box<[u8]> {
+    let Some(audience) = audience.to_wire() else { return Box::default() };
+    let mut field = Vec::with_capacity(field_len(AUDIENCE, audience.encoded_len()));
+    encode_key(AUDIENCE, WireType::LengthDelimited, &mut field);
+    audience.encode_length_delimited(&mut field).expect("a growing buffer has room");
+    field.into()
+}
+
+/// A message whose first fields are text, and perhaps a flag after them. Returns its length.
+fn put_texts(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flag: bool) -> usize {
     let numbered = || (1..).zip(texts);
     let after = texts.len() as u32 + 1;
     let len: usize = numbered().map(|(field, text)| text_len(field, text)).sum();
     let len = len + if flag { key_len(after) + 1 } else { 0 };
-    put_len(buffer, field, len);
+    put_header(buffer, field, len);
     numbered().for_each(|(field, text)| put_text(buffer, field, text));
     put_number(buffer, after, flag.into());
-    Span::ending(buffer, len)
+    len
 }
 
 fn text_len(field: u32, text: &str) -> usize {
-    if text.is_empty() { 0 } else { key_len(field) + encoded_len_varint(text.len() as u64) + text.len() }
+    if text.is_empty() { 0 } else { field_len(field, text.len()) }
 }
 
-fn put_text(buffer: &mut Vec<u8>, field: u32, text: &str) {
+/// Bytes that a field of that length takes, with its key and its length.
+pub(crate) fn field_len(field: u32, len: usize) -> usize {
+    key_len(field) + encoded_len_varint(len as u64) + len
+}
+
+pub(crate) fn put_text(buffer: &mut Vec<u8>, field: u32, text: &str) {
     put_field(buffer, field, text.as_bytes());
 }
 
-fn put_number(buffer: &mut Vec<u8>, field: u32, number: u64) {
+/// Appends a field, unless it is empty.
+pub(crate) fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        put_header(buffer, field, bytes.len());
+        buffer.put_slice(bytes);
+    }
+}
+
+/// Appends the key and the length of a field.
+pub(crate) fn put_header(buffer: &mut Vec<u8>, field: u32, len: usize) {
+    encode_key(field, WireType::LengthDelimited, buffer);
+    encode_varint(len as u64, buffer);
+}
+
+/// Appends a field, unless it is zero.
+pub(crate) fn put_number(buffer: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {
         encode_key(field, WireType::Varint, buffer);
         encode_varint(number, buffer);
     }
 }
 
-/// What stands before the bytes of a field. Most have a number of one byte, and so has their length.
-fn put_len(buffer: &mut Vec<u8>, field: u32, len: usize) {
-    if field < 16 && len < 128 {
-        let key = (field << 3) | WireType::LengthDelimited as u32;
-        buffer.extend_from_slice(&[key as u8, len as u8]);
-    } else {
-        encode_key(field, WireType::LengthDelimited, buffer);
-        encode_varint(len as u64, buffer);
+/// The number with which these fields begin, if they begin with this one; else zero, which is not written. The field must
+/// be one of the first fifteen.
+pub(crate) fn leading_number(fields: &[u8], field: u32) -> u64 {
+    match fields.split_first() {
+        Some((key, mut rest)) if u32::from(*key) == field << 3 => {
+            decode_varint(&mut rest).expect("the store encoded it")
+        }
+        _ => 0,
     }
-}
-
-/// Appends a field, unless it is empty, and says where its bytes lie.
-fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) -> Span {
-    if bytes.is_empty() {
-        return Span::default();
-    }
-    put_len(buffer, field, bytes.len());
-    buffer.extend_from_slice(bytes);
-    Span::ending(buffer, bytes.len())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{
     lane::Address,
     record::{Grave, Record, Slot},
     unsaved::Graves,
-    view::{Effects, Entry, Seats, View, shared_address},
+    view::{Effects, Entry, Seats, View, entry::place_of, shared_address},
 };
 
 // === impl View ===
@@ -16,7 +16,7 @@ use crate::{
 impl View {
     /// An object and its places in the lanes.
     pub(crate) fn entry(&self, key: &ObjectKey) -> Option<&Entry> {
-        self.entries.get(key)
+        self.entries.get(place_of(key))
     }
 
     /// The tombstones of an end that was just made, in these lanes.
@@ -25,25 +25,25 @@ impl View {
         lanes.iter().filter_map(grave).collect()
     }
 
-    /// Puts an object where it was, and says which selectors had no lane before.
-    pub(crate) fn restore(&mut self, entry: Entry) -> Vec<Selector> {
+    /// Puts the object of that name where it was, and says which selectors had no lane before.
+    pub(crate) fn restore(&mut self, key: &ObjectKey, entry: Entry) -> Vec<Selector> {
         let mut effects = Effects::default();
         let record = &entry.record;
-        self.edit(&Address::Observers, &mut effects, |lane| lane.insert(record));
-        match &entry.seats {
+        self.edit(&Address::Observers, &mut effects, |lane| lane.insert(key, record));
+        match entry.seats() {
             Seats::Shared(_) => {
-                self.edit(&shared_address(record.audience()), &mut effects, |lane| lane.insert(record));
+                self.edit(&shared_address(record.audience()), &mut effects, |lane| lane.insert(key, record));
             }
             Seats::Named(seats) => {
                 // Agents that were sent the object together share what they were sent.
                 let mut sent: HashMap<Slot, Arc<Record>> = HashMap::new();
                 for seat in seats.iter() {
                     let bare = sent.entry(seat.slot).or_insert_with(|| record.sent_at(seat.slot));
-                    self.edit(&Address::Agent(seat.agent.clone()), &mut effects, |lane| lane.insert(bare));
+                    self.edit(&Address::Agent(seat.agent.clone()), &mut effects, |lane| lane.insert(key, bare));
                 }
             }
         }
-        self.entries.insert(record.key().clone(), entry);
+        self.entries.insert(entry);
         effects.opened
     }
 
@@ -51,7 +51,7 @@ impl View {
     /// which they were made, after all objects.
     pub(crate) fn restore_grave(&mut self, address: &Address, grave: Arc<Grave>) -> Vec<Selector> {
         let mut effects = Effects::default();
-        let lives = self.entries.get(&grave.key).is_some_and(|entry| {
+        let lives = self.entry(&grave.key).is_some_and(|entry| {
             *address == Address::Observers || entry.places().iter().any(|(place, ..)| place == address)
         });
         if !lives {

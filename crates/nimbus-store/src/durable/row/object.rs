@@ -42,11 +42,11 @@ struct SeatRow {
 
 /// The row of an object.
 pub(crate) fn encode_object(entry: &Entry) -> Vec<u8> {
-    let (shared, seats) = match &entry.seats {
+    let (shared, seats) = match entry.seats() {
         Seats::Shared(since) => (Some(since.0), Vec::new()),
         Seats::Named(seats) => (None, seats.iter().map(SeatRow::from).collect()),
     };
-    let object = entry.record.encoded(true).concat().into();
+    let object = entry.record.encoded(true).into();
     let seq = entry.record.slot().seq;
     ObjectRow { object, seq, since: entry.since.0, shared, seats }.encode_to_vec()
 }
@@ -70,12 +70,11 @@ pub(crate) fn decode_object(key: &ObjectKey, body: &[u8]) -> Result<Entry, Strin
         (Audience::Everyone | Audience::Selector(_), Some(since)) => Seats::Shared(Revision(since)),
         _ => return Err("its places are not those of its audience".into()),
     };
-    let record = Record::new(content, Slot { revision, seq: row.seq });
-    let [head, tail] = record.encoded(true);
-    if row.object.split_at_checked(head.len()) != Some((head, tail)) {
+    let record = Record::kept(&content, Slot { revision, seq: row.seq });
+    if record.encoded(true) != row.object {
         return Err("there is something in it that this version does not know".into());
     }
-    Ok(Entry { record: Arc::new(record), since: Revision(row.since), seats })
+    Ok(Entry::new(Arc::new(record), Revision(row.since), seats))
 }
 
 // === impl SeatRow ===

@@ -75,12 +75,12 @@ fn entry() -> view::Entry {
     };
     let record = Arc::new(Record::new(content, slot(9, 4)));
     let seat = Seat { agent: nimbus_core::AgentId::new("x").unwrap(), slot: slot(8, 1), since: Revision(7) };
-    view::Entry { record, since: Revision(6), seats: Seats::Named([seat].into()) }
+    view::Entry::new(record, Revision(6), Seats::Named([seat].into()))
 }
 
 fn restored() -> View {
     let mut view = View::new(Revision::ZERO);
-    let _ = view.restore(entry());
+    let _ = view.restore(&key("a"), entry());
     view
 }
 
@@ -95,7 +95,7 @@ fn the_row_of_an_object_stays_as_it_is() {
 
 #[test]
 fn the_row_of_an_end_stays_as_it_is() {
-    let grave = entry().record.grave(slot(10, 2), Revision(6), true);
+    let grave = entry().record.grave(&key("a"), slot(10, 2), Revision(6), true);
     let graves = vec![(Address::Observers, grave.clone()), (Address::Everyone, grave)];
     let row = encode_tombstone(&graves).unwrap();
     assert_eq!(hex(&encode_slot(slot(10, 2))), "000000000000000a00000002");

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, Owner, PublisherId, Reference, Revision,
-    Uid,
+    AgentId, Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, Owner, PublisherId, Reference,
+    Revision, Uid,
 };
 use nimbus_wire::v1;
 use prost::Message as _;
@@ -43,6 +43,20 @@ fn any(bytes: usize) -> Bytes {
     Any { type_url: "type.googleapis.com/demo.v1.Thing".to_owned(), value: vec![7; bytes] }
         .encode_to_vec()
         .into()
+}
+
+fn other_any(kind: &str) -> Bytes {
+    Any { type_url: format!("type.googleapis.com/{kind}"), value: vec![7; 5] }
+        .encode_to_vec()
+        .into()
+}
+
+fn turned_any() -> Bytes {
+    [&[0x12, 1, 7][..], &[0x0a, 1, b't']].concat().into()
+}
+
+fn slot() -> Slot {
+    Slot { revision: Revision(9), seq: 1 }
 }
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -85,10 +99,11 @@ fn the_bytes_are_those_of_the_generated_code() {
         let revision = Revision(revision);
         let expected = generated(&content, revision);
         let record = Record::new(content.clone(), Slot { revision, seq: 0 });
-        assert_eq!(record.encoded(false)[0], expected, "{content:?}");
+        assert_eq!(record.encoded(false), expected, "{content:?}");
+        assert_eq!(record.encoded_len(false), expected.len());
         assert_eq!(record.owner(), content.owner.as_ref().map(Owner::to_wire));
         assert_eq!((record.spec(), record.status()), (content.spec, content.status));
-        assert_eq!(record.spec_bytes(), record.spec());
+        assert_eq!(*record.spec_bytes(), *record.spec());
         assert_eq!(record.status_bytes(), record.status());
     };
     check(content(), 1);
@@ -99,8 +114,106 @@ fn the_bytes_are_those_of_the_generated_code() {
     check(Content { refs: refs.into(), observed: Generation(7), status: any(0), ..content() }, 128);
     let owner = v1::Owner { kind: "k".to_owned(), name: "n".repeat(200), ..v1::Owner::default() };
     check(Content { owner: Some(owner.into()), deleting: true, ..content() }, 9);
-    check(Content { owner: Some(Arc::default()), spec: any(20_000), ..content() }, 9);
+    check(Content { owner: Some(v1::Owner::default().into()), spec: any(20_000), ..content() }, 9);
     let annotations = Annotations::new(texts(&[("a", "x y"), ("b", "")])).unwrap();
     let finalizers = Finalizers::new(["one", "two"]).unwrap();
     check(Content { annotations, finalizers, ..content() }, 9);
+    for spec in [any(0), any(1), any(127), any(128), other_any("demo.v1.Things"), other_any("demo.v1.Thin")] {
+        check(Content { spec: spec.clone(), status: spec, ..content() }, 9);
+    }
+    let uids =
+        ["0123456789abcdef0123456789abcdef", "0123456789ABCDEF0123456789abcdef", "0123456789abcdef0123456789abcde"];
+    for uid in uids.into_iter().map(str::to_owned).chain([1, 31, 33, 253].map(|len| "a".repeat(len))) {
+        let uid = Uid::new(&uid).unwrap();
+        let record = Record::kept(&Content { uid: uid.clone(), ..content() }, Slot { revision: Revision(1), seq: 0 });
+        assert!(record.has_uid(&uid) && !record.has_uid(&Uid::new("b").unwrap()));
+        assert_eq!((record.to_uid(), record.uid()), (uid.clone(), &uid));
+        check(Content { uid, key: key(&"n".repeat(253), &"m".repeat(253)), ..content() }, 9);
+    }
+}
+
+#[test]
+fn a_spec_stays_as_it_was_written_however_that_was() {
+    let usual = any(5);
+    let (url, value) = usual.split_at(usual.len() - 7);
+    let long = [url, &[0x12, 0x85, 0x00][..], &value[2..]].concat();
+    let turned = [value, url].concat();
+    let more = [&usual[..], &[0x1a, 1, 1]].concat();
+    let twice = [&usual[..], value].concat();
+    let nothing = [url, &[0x12, 0x00]].concat();
+    let cut = usual[..usual.len() - 1].to_vec();
+    for spec in [usual.to_vec(), long, turned, more, twice, nothing, cut, url.to_vec(), vec![0xff; 40]] {
+        let record = Record::kept(&Content { spec: spec.clone().into(), ..content() }, slot());
+        assert_eq!(record.spec(), spec);
+        assert!(record.has_spec(&spec));
+        let others = [any(4), any(6), other_any("demo.v1.Other"), Bytes::new(), turned_any()];
+        for other in others.iter().filter(|other| ***other != *spec) {
+            assert!(!record.has_spec(other), "{spec:?} and {other:?}");
+            let other = Record::kept(&Content { spec: other.clone(), ..content() }, slot());
+            assert!(!record.has_spec_of(&other) && !other.has_spec_of(&record));
+        }
+        let same = Record::new(Content { spec: spec.clone().into(), ..content() }, slot());
+        assert!(record.has_spec_of(&same));
+        let of_others = Content { key: ObjectKey::new(Kind::new("demo.v1.X").unwrap(), "", "x").unwrap(), ..content() };
+        let same = Record::kept(&Content { spec: spec.into(), ..of_others }, slot());
+        assert!(record.has_spec_of(&same) && same.has_spec_of(&record));
+        let named = record.encoded(false);
+        assert_eq!(named.len(), record.encoded_len(false));
+    }
+}
+
+#[test]
+fn a_record_is_what_its_writer_decided_and_nothing_else() {
+    let whole = Content {
+        key: key("prod", "two"),
+        uid: Uid::new("0123456789abcdef0123456789abcdef").unwrap(),
+        generation: Generation(3),
+        labels: Labels::new(&texts(&[("zone", "a")])).unwrap(),
+        refs: [Reference::strong(key("prod", "x"))].into(),
+        owner: Some(v1::Owner { name: "o".to_owned(), ..v1::Owner::default() }.into()),
+        annotations: Annotations::new(texts(&[("a", "x")])).unwrap(),
+        finalizers: Finalizers::new(["one"]).unwrap(),
+        deleting: true,
+        audience: Audience::Agents(Arc::new([AgentId::new("x").unwrap()].into())),
+        spec: any(5),
+        status: any(6),
+        observed: Generation(2),
+        ..content()
+    };
+    let check = |content: &Content| {
+        let record = Record::kept(content, slot());
+        assert!(record.is(content));
+        assert_eq!(record.content(), *content);
+        assert_eq!(record.to_wire(), Record::new(content.clone(), slot()).to_wire());
+        let (names, key) = ((record.kind(), record.namespace(), record.name()), &content.key);
+        assert_eq!(names, (key.kind(), key.namespace(), key.name()));
+        assert_eq!((record.to_key(), record.key()), (key.clone(), key));
+        record
+    };
+    let others = [
+        Content { uid: Uid::new("u").unwrap(), ..whole.clone() },
+        Content { generation: Generation(4), ..whole.clone() },
+        Content { labels: Labels::default(), ..whole.clone() },
+        Content { refs: Arc::default(), ..whole.clone() },
+        Content { owner: None, ..whole.clone() },
+        Content { annotations: Annotations::default(), ..whole.clone() },
+        Content { finalizers: Finalizers::default(), ..whole.clone() },
+        Content { deleting: false, ..whole.clone() },
+        Content { audience: Audience::Everyone, ..whole.clone() },
+        Content { spec: any(4), ..whole.clone() },
+        Content { status: any(5), ..whole.clone() },
+        Content { observed: Generation(0), ..whole.clone() },
+    ];
+    let record = check(&whole);
+    for other in others {
+        assert!(!record.is(&other), "{other:?}");
+        assert!(!check(&other).is(&whole), "{other:?}");
+    }
+}
+
+#[test]
+fn a_record_takes_no_more_than_it_must() {
+    // With the two counts of its pointer, exactly a size that allocators have. A million objects are as many mebibytes more
+    // for each byte.
+    assert_eq!(size_of::<Record>(), 88);
 }

@@ -1,0 +1,269 @@
+//! What an object has of its own, in one piece of memory.
+
+use std::{borrow::Cow, ops::Range, str};
+
+use bytes::BufMut as _;
+use nimbus_core::Uid;
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
+
+use crate::record::{
+    Content,
+    encode::{
+        ANY_VALUE, NAME, NAMESPACE, SPEC, STATUS, UID, field_len, put_field, put_head, put_header, put_middle,
+        with_buffer,
+    },
+    family::Family,
+};
+
+/// What an object has of its own, in one piece of memory:
+///
+/// ```text
+/// length of the namespace · length of the name · namespace · name
+/// length of the uid · uid; or HEX · the number that its digits say
+/// length of the head · length of the middle
+/// head: the encoded fields from the generation to the owner
+/// middle: the encoded fields from the observed generation to the mark of a delete
+/// status: an encoded `Any`
+/// spec: an encoded `Any`, or, if its type is that of the kind, only the message in it
+/// ```
+///
+/// The rest of the encoded object is in its [`Family`], or known to the record.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    bytes: Box<[u8]>,
+    /// Where the spec begins.
+    spec: u32,
+    /// The type of the spec is that of the kind, and not here.
+    typed: bool,
+}
+
+/// Where the parts lie that an object is encoded from.
+pub(crate) struct Parts<'a> {
+    namespace: &'a [u8],
+    name: &'a [u8],
+    uid: Text<'a>,
+    pub(crate) head: &'a [u8],
+    pub(crate) middle: &'a [u8],
+    pub(crate) status: &'a [u8],
+}
+
+/// A uid, as it is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text<'a> {
+    Plain(&'a [u8]),
+    /// 32 lower-case hexadecimal digits.
+    Hex(&'a [u8]),
+}
+
+/// Stands for the length of a uid of 32 hexadecimal digits, as a bus makes them up. No name is as long.
+const HEX: u8 = u8::MAX;
+
+/// Bytes that such a uid takes.
+const HEX_LEN: usize = 16;
+
+// === impl Packed ===
+
+impl Packed {
+    /// Packs an object, and says where in the head its owner lies.
+    pub(crate) fn new(content: &Content, family: &Family) -> (Self, Option<Range<usize>>) {
+        let Content { key, uid, spec, status, .. } = content;
+        let (namespace, name) = (key.namespace().as_bytes(), key.name().as_bytes());
+        let (message, typed) = match message(spec, &family.type_field) {
+            Some(message) => (message, true),
+            None => (&**spec, false),
+        };
+        let number = number(uid.as_str().as_bytes());
+        let uid = number.as_ref().map_or(uid.as_str().as_bytes(), |number| &number[..]);
+        with_buffer(|fields| {
+            let owner = put_head(fields, content);
+            let head = fields.len();
+            put_middle(fields, content);
+            let middle = fields.len() - head;
+            let lengths = encoded_len_varint(head as u64) + encoded_len_varint(middle as u64);
+            let before = 3 + namespace.len() + name.len() + uid.len() + lengths + fields.len() + status.len();
+            // Exactly its size: an object may live for years.
+            let mut bytes = Vec::with_capacity(before + message.len());
+            bytes.put_u8(len_of(namespace));
+            bytes.put_u8(len_of(name));
+            bytes.put_slice(namespace);
+            bytes.put_slice(name);
+            bytes.put_u8(if number.is_some() { HEX } else { len_of(uid) });
+            bytes.put_slice(uid);
+            encode_varint(head as u64, &mut bytes);
+            encode_varint(middle as u64, &mut bytes);
+            bytes.put_slice(fields);
+            bytes.put_slice(status);
+            debug_assert_eq!(bytes.len(), before);
+            bytes.put_slice(message);
+            let spec = u32::try_from(before).expect("object size is limited");
+            (Self { bytes: bytes.into(), spec, typed }, owner)
+        })
+    }
+
+    /// The namespace and the name, to be compared: the order of bytes is that of text.
+    pub(crate) fn names(&self) -> (&[u8], &[u8]) {
+        let (namespace, name) = (usize::from(self.bytes[0]), usize::from(self.bytes[1]));
+        self.bytes[2..2 + namespace + name].split_at(namespace)
+    }
+
+    pub(crate) fn uid(&self) -> Uid {
+        let uid = match self.parts().uid {
+            Text::Plain(text) => Uid::new(text_of(text)),
+            Text::Hex(number) => Uid::new(text_of(&digits(number))),
+        };
+        uid.expect("it was one before")
+    }
+
+    pub(crate) fn has_uid(&self, uid: &Uid) -> bool {
+        let text = uid.as_str().as_bytes();
+        match self.parts().uid {
+            Text::Plain(mine) => mine == text,
+            Text::Hex(mine) => digits(mine) == text,
+        }
+    }
+
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        let (namespace, name) = self.names();
+        let rest = &self.bytes[2 + namespace.len() + name.len()..self.spec as usize];
+        let (uid, rest) = match rest[0] {
+            HEX => (Text::Hex(&rest[1..=HEX_LEN]), &rest[1 + HEX_LEN..]),
+            len => (Text::Plain(&rest[1..=usize::from(len)]), &rest[1 + usize::from(len)..]),
+        };
+        let mut rest = rest;
+        let mut len = || decode_varint(&mut rest).expect("the store encoded it") as usize;
+        let (head, middle) = (len(), len());
+        let (head, rest) = rest.split_at(head);
+        let (middle, status) = rest.split_at(middle);
+        Parts { namespace, name, uid, head, middle, status }
+    }
+
+    /// The message in the spec, if its type is that of the kind.
+    pub(crate) fn message(&self) -> Option<&[u8]> {
+        self.typed.then(|| self.spec_part())
+    }
+
+    /// The spec as an encoded `Any`; empty if there is none.
+    pub(crate) fn spec(&self, family: &Family) -> Cow<'_, [u8]> {
+        if !self.typed {
+            return Cow::Borrowed(self.spec_part());
+        }
+        let mut spec = Vec::with_capacity(self.spec_len(family));
+        self.put_spec(family, &mut spec);
+        Cow::Owned(spec)
+    }
+
+    /// Whether this is the spec, as an encoded `Any`.
+    pub(crate) fn has_spec(&self, family: &Family, spec: &[u8]) -> bool {
+        if self.typed { message(spec, &family.type_field) == Some(self.spec_part()) } else { self.spec_part() == spec }
+    }
+
+    /// Appends the encoded object, but for its revision and its audience.
+    pub(crate) fn put(&self, family: &Family, buffer: &mut Vec<u8>) {
+        let Parts { namespace, name, uid, head, middle, status } = self.parts();
+        buffer.put_slice(&family.kind_field);
+        put_field(buffer, NAMESPACE, namespace);
+        put_field(buffer, NAME, name);
+        match uid {
+            Text::Plain(text) => put_field(buffer, UID, text),
+            Text::Hex(number) => put_field(buffer, UID, &digits(number)),
+        }
+        buffer.put_slice(head);
+        buffer.put_slice(&family.manager_field);
+        buffer.put_slice(middle);
+        if self.has_any() {
+            put_header(buffer, SPEC, self.spec_len(family));
+            self.put_spec(family, buffer);
+        }
+        put_field(buffer, STATUS, status);
+    }
+
+    /// How many bytes that appends.
+    pub(crate) fn len(&self, family: &Family) -> usize {
+        let Parts { namespace, name, uid, head, middle, status } = self.parts();
+        let field = |field, len| if len == 0 { 0 } else { field_len(field, len) };
+        let uid = match uid {
+            Text::Plain(text) => text.len(),
+            Text::Hex(number) => 2 * number.len(),
+        };
+        let spec = if self.has_any() { field_len(SPEC, self.spec_len(family)) } else { 0 };
+        let names = field(NAMESPACE, namespace.len()) + field(NAME, name.len()) + field(UID, uid);
+        let shared = family.kind_field.len() + family.manager_field.len();
+        shared + names + head.len() + middle.len() + spec + field(STATUS, status.len())
+    }
+
+    fn spec_part(&self) -> &[u8] {
+        &self.bytes[self.spec as usize..]
+    }
+
+    fn has_any(&self) -> bool {
+        self.typed || !self.spec_part().is_empty()
+    }
+
+    fn spec_len(&self, family: &Family) -> usize {
+        match (self.typed, self.spec_part().len()) {
+            (false, len) => len,
+            // As everywhere, what is empty is not there.
+            (true, 0) => family.type_field.len(),
+            (true, len) => family.type_field.len() + field_len(ANY_VALUE, len),
+        }
+    }
+
+    fn put_spec(&self, family: &Family, buffer: &mut Vec<u8>) {
+        if self.typed {
+            buffer.put_slice(&family.type_field);
+            put_field(buffer, ANY_VALUE, self.spec_part());
+        } else {
+            buffer.put_slice(self.spec_part());
+        }
+    }
+}
+
+fn len_of(name: &[u8]) -> u8 {
+    u8::try_from(name.len()).expect("names are limited")
+}
+
+fn text_of(name: &[u8]) -> &str {
+    str::from_utf8(name).expect("names are ASCII")
+}
+
+/// The message in an encoded `Any` that has this type, if it is encoded as everybody does it: then the bytes can be made
+/// again from both.
+fn message<'a>(spec: &'a [u8], type_field: &[u8]) -> Option<&'a [u8]> {
+    let rest = spec.strip_prefix(type_field)?;
+    if rest.is_empty() {
+        return Some(rest);
+    }
+    let mut message = rest.strip_prefix(&[(ANY_VALUE << 3) as u8 | 2])?;
+    let len = decode_varint(&mut message).ok()?;
+    // Also a length can be written in more than one way.
+    let whole = len > 0 && len == message.len() as u64 && rest.len() == field_len(ANY_VALUE, message.len());
+    whole.then_some(message)
+}
+
+/// The number that 32 lower-case hexadecimal digits say, if these are some.
+fn number(digits: &[u8]) -> Option<[u8; HEX_LEN]> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    if digits.len() != 2 * HEX_LEN {
+        return None;
+    }
+    let mut number = [0; HEX_LEN];
+    for (byte, pair) in number.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(number)
+}
+
+/// The digits that say a number.
+fn digits(number: &[u8]) -> [u8; 2 * HEX_LEN] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = [0; 2 * HEX_LEN];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(number) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    digits
+}
