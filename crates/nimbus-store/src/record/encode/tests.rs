@@ -99,7 +99,7 @@ fn the_bytes_are_those_of_the_generated_code() {
     check(Content { refs: refs.into(), observed: Generation(7), status: any(0), ..content() }, 128);
     let owner = v1::Owner { kind: "k".to_owned(), name: "n".repeat(200), ..v1::Owner::default() };
     check(Content { owner: Some(owner.into()), deleting: true, ..content() }, 9);
-    check(Content { owner: Some(Arc::default()), spec: any(20_000), ..content() }, 9);
+    check(Content { owner: Some(v1::Owner::default().into()), spec: any(20_000), ..content() }, 9);
     let annotations = Annotations::new(texts(&[("a", "x y"), ("b", "")])).unwrap();
     let finalizers = Finalizers::new(["one", "two"]).unwrap();
     check(Content { annotations, finalizers, ..content() }, 9);
