@@ -10,7 +10,8 @@ fn an_owner_that_was_read_is_the_object_that_it_names() {
     let uid = Uid::new("u1").unwrap();
     let known = Owner::new(key.clone(), uid.clone());
     let read = Owner::from(known.to_wire());
-    assert!(known == read && read == known && read.is(&key, &uid));
+    assert_eq!((&known, &read), (&read, &known), "whichever of them is asked");
+    assert!(read.is(&key, &uid));
     let [kind, namespace, name, uid] = ["demo.v1.Policy", "prod", "web", "u1"].map(str::to_owned);
     let wire = v1::Owner { kind, namespace, name, uid };
     assert_eq!(read.to_wire(), wire);
@@ -21,7 +22,9 @@ fn an_owner_that_was_read_is_the_object_that_it_names() {
         v1::Owner { uid: "u2".to_owned(), ..wire },
     ];
     for other in others.map(Owner::from) {
-        assert!(other != known && known != other && other != read, "{other:?}");
+        assert_ne!(other, known);
+        assert_ne!(known, other);
+        assert_ne!(other, read);
         assert!(!other.is(&key, &Uid::new("u1").unwrap()), "{other:?}");
     }
 }
