@@ -1,6 +1,14 @@
 //! How long the server waits. Time stands still where nothing else is left to do.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -100,4 +108,41 @@ async fn a_client_that_does_not_go_when_it_is_asked_to_is_left() {
     drain.close();
     let (_client, ended) = serve(&drain, 1_000);
     assert!(matches!(ended.await.unwrap(), Ended::Closed));
+}
+
+/// A thousand calls that were made at once had one turn of the task together, in which nobody else was served.
+#[tokio::test]
+async fn many_calls_that_are_made_at_once_leave_others_their_turns() {
+    const CALLS: u32 = 1_000;
+    let begun = Arc::new(AtomicU32::new(0));
+    let (mut client, theirs) = tokio::io::duplex(1 << 20);
+    let counted = begun.clone();
+    let answer = move |_: Request<RequestBody>| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        std::future::pending::<Response<Full<Bytes>>>()
+    };
+    let calls: Vec<u8> = (0..CALLS).flat_map(|at| ask(1 + 2 * at, "/hang")).collect();
+    client.write_all(&[PREFACE, &settings(&[]), &calls].concat()).await.unwrap();
+    tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &Drain::default(), answer));
+    // A task like the connection's: one that is woken is behind all others.
+    let watching = tokio::spawn(async move {
+        let (mut before, mut most) = (0, 0);
+        while before < CALLS {
+            let mut is_woken = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut is_woken, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+            let now = begun.load(Ordering::Relaxed);
+            most = most.max(now - before);
+            before = now;
+        }
+        most
+    });
+    let most = soon("all calls", watching).await.unwrap();
+    assert!((1..10).contains(&most), "{most} calls were begun in one turn");
 }
