@@ -1,10 +1,6 @@
 //! A first list that takes its time: what was read of it is reacted to, and nothing is taken for gone before its end.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ctkit::{
     Acquired, Action, CommitError, Context, Controller, Event, Failure, Guard, Held, Leases, Manager, Object, Reactor,
@@ -12,6 +8,7 @@ use ctkit::{
 };
 use nimbus_core::{Kind, Position};
 use nimbus_store::{Committed, Txn};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_stream::{Stream, StreamExt as _};
 
@@ -66,13 +63,13 @@ impl Slow {
 
     /// Lets all other parts through.
     fn go_on(&self) {
-        self.parts.lock().unwrap().add_permits(MANY);
+        self.parts.lock().add_permits(MANY);
     }
 
     /// Breaks watches off that wait for their next part. Those that follow do not wait.
     fn break_off(&self) {
         let new = Arc::new(Semaphore::new(MANY));
-        std::mem::replace(&mut *self.parts.lock().unwrap(), new).close();
+        std::mem::replace(&mut *self.parts.lock(), new).close();
     }
 }
 
@@ -82,7 +79,7 @@ impl Source for Slow {
         kind: &Kind,
         from: Option<Position>,
     ) -> impl Stream<Item = Result<Event, WatchError>> + Send + 'static {
-        let parts = (*kind == Policy::kind()).then(|| self.parts.lock().unwrap().clone());
+        let parts = (*kind == Policy::kind()).then(|| self.parts.lock().clone());
         let events = Source::watch(&self.store, kind, from).then(move |event| {
             let parts = parts.clone().filter(|_| matches!(event, Ok(Event::Listing(_))));
             async move {
