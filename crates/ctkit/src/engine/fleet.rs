@@ -47,15 +47,18 @@ impl Engine {
         if before.is_none_or(|before| before == epoch) && !has_told_another {
             return;
         }
-        tracing::info!(%epoch, "the bus is another one, publishing everything again");
+        tracing::info!(%epoch, "the bus is another one, publishing everything again that it was not told");
         self.agents.begin_at_zero();
         self.flights = Flights::default();
+        // Calls may have got through before the news did: then this bus has been told everything already.
         let shards: Vec<_> = (self.stations.iter())
-            .flat_map(|at| (0..at.shards.len()).map(|shard| (at.id, shard)))
+            .flat_map(|at| (at.shards.iter().enumerate()).map(|(shard, of)| (at.id, shard, of.is_in_step_with(epoch))))
+            .filter_map(|(station, shard, is_in_step)| (!is_in_step).then_some((station, shard)))
             .collect();
         for (station, shard) in shards {
             self.reopen(station, shard, now);
         }
+        self.sweep_soon(now);
     }
 
     /// Wakes the owners of everything that an agent has something new to say about.

@@ -182,6 +182,11 @@ impl Shard {
         self.held && matches!(self.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
     }
 
+    /// Whether the bus of this epoch has everything.
+    pub(crate) fn is_in_step_with(&self, epoch: Epoch) -> bool {
+        matches!(self.phase, Phase::Live) && self.epoch == Some(epoch)
+    }
+
     /// Whether it has told everything to a bus, and not to this one. A sync that has not ended needs no looking after: it
     /// breaks off with its bus.
     pub(crate) fn has_told_another(&self, epoch: Epoch) -> bool {
