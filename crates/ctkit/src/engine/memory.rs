@@ -52,6 +52,20 @@ impl Engine {
         }
     }
 
+    /// These are gone, and that was dealt with, but it may not have been written. If they are still remembered, they are
+    /// dealt with once more by whoever has the shard next, which may be this instance.
+    pub(crate) fn recall_gone(&mut self, station: StationId, gone: impl IntoIterator<Item = ObjectKey>) {
+        let snapshot = self.snapshot(&kind());
+        for key in gone {
+            let memory = snapshot.get(&memory_key(&self.stations[station.0].name, &key));
+            let Some((_, version, published)) = memory.and_then(|record| self.read_memory(&record)) else { continue };
+            let at = &mut self.stations[station.0];
+            let shard = at.shard_of(&key);
+            at.shards[shard].versions.recall(&published);
+            at.known.entry(key).or_default().acked.get_or_insert(version);
+        }
+    }
+
     /// What was published for an object, as far as it is remembered.
     pub(crate) fn remembered_children(&self, station: StationId, key: &ObjectKey) -> Vec<ObjectKey> {
         let memory = self.snapshot(&kind()).get(&memory_key(&self.stations[station.0].name, key));

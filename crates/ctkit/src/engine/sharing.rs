@@ -54,6 +54,7 @@ impl Engine {
         std::mem::take(&mut of.tenure).end();
         of.phase = Phase::Absent;
         of.stalled = None;
+        let gone: Vec<_> = of.writeback.unforgotten().cloned().collect();
         (of.publications, of.writeback) = (Publications::default(), Writeback::default());
         self.queue.close_group(of.group, now);
         self.queue.forget_group(of.group, now);
@@ -72,6 +73,7 @@ impl Engine {
                 known.hold_on();
             }
         }
+        self.recall_gone(station, gone);
     }
 
     /// A shard may be somebody else's. Everything is given up, and begins again if it is still ours after all.

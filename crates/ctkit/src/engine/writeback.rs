@@ -107,6 +107,16 @@ impl Writeback {
         self.entry(key).memory = Some(memory);
     }
 
+    /// Objects that are gone, and of which it is not known yet that nobody remembers them.
+    pub(crate) fn unforgotten(&self) -> impl Iterator<Item = &ObjectKey> {
+        let forgets = |memory: Option<&Memory>| matches!(memory, Some(Memory::Nothing));
+        let is_unforgotten = move |wanted: &Wanted| {
+            let writing = wanted.writing.as_ref().and_then(|writing| writing.memory.as_ref());
+            forgets(wanted.memory.as_ref()) || forgets(writing)
+        };
+        self.wanted.iter().filter(move |(_, wanted)| is_unforgotten(wanted)).map(|(key, _)| key)
+    }
+
     /// Whether nothing is wanted, and nothing is being written.
     pub(crate) fn is_idle(&self) -> bool {
         self.wanted.is_empty()
