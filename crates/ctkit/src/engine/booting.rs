@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use nimbus_core::{
-    KeyHashes, KeyMap, KeySet, Kind, ObjectKey,
+    KeyHashes, KeyMap, KeySet, Kind, ObjectKey, Uid,
     planted::{self, Bug},
 };
 use nimbus_store::Record;
@@ -220,6 +220,17 @@ impl Station {
             queue.add_in(of.group, self.lane, key.clone(), Cause::Boot, now);
         }
         boot.waiting.extend(gone);
+    }
+
+    /// Whether something was on the bus, when this shard began, that was published for this life of an object.
+    pub(crate) fn has_found_children_of(&self, key: &ObjectKey, life: &Uid) -> bool {
+        let of = &self.shards[self.shard_of(key)];
+        let Phase::Booting(boot) = &of.phase else { return false };
+        let is_of_life = |child: &ObjectKey| {
+            let owner = boot.before.get(child).and_then(|record| record.owner());
+            owner.is_some_and(|owner| owner.uid == life.as_str())
+        };
+        of.publications.children(key).any(is_of_life)
     }
 
     /// The same for one shard.

@@ -337,14 +337,17 @@ const CHUNK: usize = BATCH;
 impl Station {
     /// What to call the reactor with; `None` if there is nothing to do.
     fn decide(&mut self, key: &ObjectKey, newest: Option<&Arc<Record>>, causes: Causes) -> Option<(Sort, Call)> {
-        let known = self.known.get(key);
-        let acked = known.and_then(|known| known.acked.clone());
+        let mut acked = self.known.get(key).and_then(|known| known.acked.clone());
         let Some(newest) = newest else { return self.decide_gone(key, acked) };
-        if let Some(acked) = &acked
-            && acked.uid() != newest.uid()
-        {
-            return Some((Sort::Recreate, Call::Delete(acked.clone())));
+        if let Some(earlier) = acked.take_if(|acked| acked.uid() != newest.uid()) {
+            if !self.has_found_children_of(key, newest.uid()) {
+                return Some((Sort::Recreate, Call::Delete(earlier)));
+            }
+            // Whoever was here before has dealt with the end of the earlier life, and then published for this one, but did
+            // not get to write it down. To withdraw it now would take from agents what they should have.
+            self.known.entry(key.clone()).or_default().acked = None;
         }
+        let known = self.known.get(key);
         if newest.is_deleting() {
             let ours = self.finalizer.as_ref().is_some_and(|name| newest.finalizers().contains(name));
             // It is looked at again whenever it changes: what the reactor last saw of it was not deleted yet.

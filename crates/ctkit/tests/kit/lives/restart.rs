@@ -1,11 +1,14 @@
 //! The manager restarts, and the store does not (B11).
 
-use ctkit::Store;
+use std::time::Duration;
+
+use ctkit::{CommitError, Manager, Store};
 
 use crate::{
+    faulty::Faulty,
     life::{Life, alone},
     lives::diary::Diary,
-    world::{delete, head, published, put, quiet, ready, texts},
+    world::{delete, head, published, put, quiet, ready, texts, until},
 };
 
 /// A controller that was restarted wrote what it remembers anew, because what it remembers of an object held the revision
@@ -132,4 +135,37 @@ async fn children_that_a_new_program_renames_leave_no_orphans() {
         assert!(new.iter().all(|name| !old.contains(name)), "{old:?} {new:?}");
         life.stop().await;
     }
+}
+
+/// An instance dealt with the end of an object and with another of its name, and was gone before it could write that down.
+/// The next one remembered the object before, took its end for news, and withdrew what had been published for the one that
+/// is there: agents removed what they should have had, and were given it again.
+#[tokio::test(start_paused = true)]
+async fn what_was_published_for_a_new_life_stays_though_nobody_wrote_down_the_end_of_the_last() {
+    let (source, bus, diary) = (Store::in_memory(), Store::in_memory(), Diary::default());
+    let between = |source: Faulty| Manager::between(source, bus.clone()).controller(diary.controller()).seed(7);
+    put(&source, "web", &["web"], "one").await;
+    let life = Life::ready(between(Faulty::lagging(&source, Duration::ZERO))).await;
+    life.settled().await;
+    life.stop().await;
+    delete(&source, "web").await;
+    put(&source, "web", &["web"], "two").await;
+
+    let nothing_is_written = Faulty::failing(&source, |_| Some(CommitError::Unavailable("not now".into())));
+    let life = Life::ready(between(nothing_is_written)).await;
+    until(|| published(&bus) == texts(&[("web", "two")])).await;
+    life.crash().await;
+    assert_eq!(diary.take(), ["create web=one", "create web=two", "delete web=one"]);
+
+    let before = head(&bus);
+    let life = Life::ready(between(Faulty::lagging(&source, Duration::ZERO))).await;
+    life.settled().await;
+    assert_eq!(head(&bus), before, "nothing was withdrawn in between");
+    assert_eq!(diary.take(), ["create web=two"]);
+    life.stop().await;
+    delete(&source, "web").await;
+    let life = Life::ready(between(Faulty::lagging(&source, Duration::ZERO))).await;
+    life.settled().await;
+    assert_eq!((diary.take(), published(&bus).len()), (vec!["delete web=two".to_owned()], 0));
+    life.stop().await;
 }
