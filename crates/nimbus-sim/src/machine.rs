@@ -174,6 +174,10 @@ impl Machine {
         let Seen { key, number, .. } = seen;
         self.busy.remove(key);
         if !succeeded {
+            if removes {
+                // It may be half gone: to have it here again takes another apply, though nobody has written it again.
+                self.fresh.remove(key);
+            }
             return;
         }
         if removes {
