@@ -15,5 +15,6 @@ fn attacks_of_every_sort_neither_grow_the_bus_nor_disturb_the_honest() {
     let (said, wrong) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{said}\n{wrong}");
     assert!(said.ends_with("all bounds held\n"), "{said}");
-    assert_eq!(said.matches(" held\n").count(), 17 + 1, "an attack is missing: {said}");
+    // Each of sixteen, and the last line.
+    assert_eq!(said.matches(" held\n").count(), 16 + 1, "an attack is missing: {said}");
 }

@@ -26,6 +26,9 @@ enum Command {
     Powercut(powercut::Arguments),
     /// Attacks a bus in a process of its own in many ways, and proves that it stays small and serves those who are honest.
     Hostile(hostile::Arguments),
+    /// Attacks a bus in one way, for `hostile`.
+    #[command(hide = true)]
+    Attack(hostile::Attack),
     /// Carries connections to a bus over a line that is slow, narrow, half open, or breaks.
     Proxy(proxying::Arguments),
     /// Runs an instance of a controller that writes down what it does.
@@ -48,6 +51,8 @@ async fn main() -> ExitCode {
             result = Box::pin(hostile::run(&arguments)) => result,
             () = interrupted() => Err(anyhow::anyhow!("interrupted")),
         },
+        // It dies with whoever has started it.
+        Command::Attack(arguments) => hostile::attack(&arguments).await,
         Command::Proxy(arguments) => tokio::select! {
             result = proxying::run(arguments) => result,
             () = interrupted() => Ok(ExitCode::SUCCESS),

@@ -3,23 +3,31 @@
 mod calls;
 mod crowds;
 mod floods;
+mod reports;
 mod talk;
 
 use std::{
+    io,
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 use tokio::{task::JoinSet, time::Instant};
+
+use crate::hostile::{
+    attackers::Counts,
+    wire::{self, Wire},
+};
 
 /// One sort of attack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sort {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
+    /// What is sent, as it is counted.
+    pub(crate) unit: &'static str,
+    /// If less than this is sent, nothing is proven.
+    least: u64,
     /// MiB that the bus may take for it, whatever the number of connections.
     base: u64,
     /// KiB that it may take for each of the connections that are held.
@@ -60,75 +68,141 @@ pub(crate) struct Assault {
     pub(crate) counts: Arc<Counts>,
 }
 
-/// What came of it.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    /// Connections that were made.
-    pub(crate) opened: AtomicU64,
-    /// Connections that the bus has ended, or did not take.
-    pub(crate) refused: AtomicU64,
-    /// Frames, messages or calls that were sent.
-    pub(crate) sent: AtomicU64,
-    /// What must never be accepted, and was.
-    pub(crate) accepted: AtomicU64,
+/// What an attack must reach to prove anything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Least {
+    /// Of what it sends.
+    pub(crate) sent: u64,
+    /// Connections, or subscriptions, at once.
+    pub(crate) held: u64,
 }
+
+/// A connection, or a subscription, that is held.
+pub(crate) struct Hold(Arc<Counts>);
 
 /// What any attack may cost: requests under way, buffers of sockets, and what an allocator keeps.
 const ANY: u64 = 64;
 
 /// All of them.
 pub(crate) const SORTS: [Sort; 16] = [
-    Sort::new("silence", "connections on which nothing is said", ANY, 48, Attack::Silence),
-    Sort::new("garbage", "random bytes, with and without a preface", ANY, 0, Attack::Garbage),
-    // As much as --max-incoming-bytes, and what decoders round it up to.
-    Sort::new("half-messages", "thousands of large requests, each without its end", 512 + ANY, 0, Attack::HalfMessages),
-    Sort::new("idle", "connections that say hello, and no more", ANY, 48, Attack::Idle),
-    Sort::new("unread", "subscribers that never read", ANY, 512, Attack::Unread),
-    Sort::new("unread-answers", "thousands of lists whose answers have no window", 256 + ANY, 0, Attack::UnreadAnswers),
-    Sort::new("trickle", "subscribers that read one byte a second", ANY, 512, Attack::Trickle),
-    Sort::new("rapid-reset", "streams that are opened and reset at once", ANY, 0, Attack::RapidReset),
-    Sort::new("giant-headers", "metadata of a megabyte", ANY, 0, Attack::GiantHeaders),
-    Sort::new("continuation-flood", "headers that never end", ANY, 0, Attack::ContinuationFlood),
-    Sort::new("settings-flood", "settings without end, whose answers are not read", ANY, 0, Attack::SettingsFlood),
-    Sort::new("ping-flood", "pings without end, whose answers are not read", ANY, 0, Attack::PingFlood),
+    Sort::new(Attack::Silence, "silence", "connections on which nothing is said", ("connections", 0), (ANY, 48)),
+    Sort::new(
+        Attack::Garbage,
+        "garbage",
+        "random bytes, with and without a preface",
+        ("pieces of noise", 100),
+        (ANY, 0),
+    ),
+    // As much as --max-incoming-bytes, and what decoders round it up to. There must be more of it than fits.
+    Sort::new(
+        Attack::HalfMessages,
+        "half-messages",
+        "thousands of large requests, each without its end",
+        ("half messages", 300),
+        (512 + ANY, 0),
+    ),
+    Sort::new(Attack::Idle, "idle", "connections that say hello, and no more", ("greetings", 0), (ANY, 48)),
+    Sort::new(Attack::Unread, "unread", "subscribers that never read", ("subscriptions", 0), (ANY, 512)),
+    // As much as --max-outgoing-bytes, of which there must be more, too.
+    Sort::new(
+        Attack::UnreadAnswers,
+        "unread-answers",
+        "thousands of lists whose answers have no window",
+        ("lists", 1_000),
+        (256 + ANY, 0),
+    ),
+    Sort::new(Attack::Trickle, "trickle", "subscribers that read one byte a second", ("subscriptions", 0), (ANY, 512)),
+    Sort::new(
+        Attack::RapidReset,
+        "rapid-reset",
+        "streams that are opened and reset at once",
+        ("calls", 10_000),
+        (ANY, 0),
+    ),
+    Sort::new(Attack::GiantHeaders, "giant-headers", "metadata of a megabyte", ("calls", 16), (ANY, 0)),
+    Sort::new(Attack::ContinuationFlood, "continuation-flood", "headers that never end", ("frames", 10_000), (ANY, 0)),
+    Sort::new(
+        Attack::SettingsFlood,
+        "settings-flood",
+        "settings without end, whose answers are not read",
+        ("frames", 10_000),
+        (ANY, 0),
+    ),
+    Sort::new(
+        Attack::PingFlood,
+        "ping-flood",
+        "pings without end, whose answers are not read",
+        ("frames", 10_000),
+        (ANY, 0),
+    ),
     // Twice --max-reports-bytes.
     Sort::new(
+        Attack::Reports,
         "reports",
         "endless reports of ever new objects, and of very many parts",
-        256 + 2 * ANY,
-        0,
-        Attack::Reports,
+        ("reports", 128),
+        (256 + 2 * ANY, 0),
     ),
-    Sort::new("replay", "reports in the name of other sessions", ANY, 0, Attack::Replay),
-    Sort::new("subscriptions", "thousands of subscriptions on few connections", ANY, 48, Attack::Subscriptions),
-    Sort::new("churn", "connections that are opened and closed without end", ANY, 0, Attack::Churn),
+    Sort::new(Attack::Replay, "replay", "reports in the name of other sessions", ("reports", 100), (ANY, 0)),
+    Sort::new(
+        Attack::Subscriptions,
+        "subscriptions",
+        "thousands of subscriptions on few connections",
+        ("subscriptions", 0),
+        (ANY, 48),
+    ),
+    Sort::new(
+        Attack::Churn,
+        "churn",
+        "connections that are opened and closed without end",
+        ("connections", 500),
+        (ANY, 0),
+    ),
 ];
 
 // === impl Sort ===
 
 impl Sort {
-    const fn new(name: &'static str, what: &'static str, base: u64, each: u64, attack: Attack) -> Self {
-        Self { name, what, base, each, attack }
+    /// `sent`: what is counted, and the least of it; `memory`: MiB, and KiB for each connection that is held.
+    const fn new(
+        attack: Attack,
+        name: &'static str,
+        what: &'static str,
+        sent: (&'static str, u64),
+        memory: (u64, u64),
+    ) -> Self {
+        let ((unit, least), (base, each)) = (sent, memory);
+        Self { name, what, unit, least, base, each, attack }
+    }
+
+    /// The one that is called so.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        SORTS.iter().find(|sort| sort.name == name)
     }
 
     /// KiB that the bus may take for it.
-    pub(crate) fn bound(&self, assault: &Assault) -> u64 {
-        (self.base << 10) + self.each * self.held(assault) as u64
+    pub(crate) fn bound(&self, connections: usize) -> u64 {
+        (self.base << 10) + self.each * self.held(connections) as u64
     }
 
-    /// Connections, or subscriptions, that are held at once.
-    fn held(&self, assault: &Assault) -> usize {
+    /// What it must reach.
+    pub(crate) fn least(&self, connections: usize) -> Least {
+        Least { sent: self.least, held: self.held(connections) as u64 }
+    }
+
+    /// Connections, or subscriptions, that are held at once: each of them costs the attacker something, too.
+    fn held(&self, connections: usize) -> usize {
         match self.attack {
-            Attack::Idle => assault.connections,
-            Attack::Silence | Attack::Unread | Attack::Trickle => assault.some(),
-            Attack::Subscriptions => assault.many(),
+            Attack::Idle => connections,
+            Attack::Silence | Attack::Unread | Attack::Trickle => (connections / 20).max(10),
+            Attack::Subscriptions => (connections / 2).max(10),
             _ => 0,
         }
     }
 
     /// Attacks until the deadline.
     pub(crate) async fn attack(&self, assault: &Assault) {
-        let held = self.held(assault);
+        let held = self.held(assault.connections);
         let mut attackers = match self.attack {
             Attack::Silence => crowds::silence(assault, held),
             Attack::Idle => crowds::idle(assault, held),
@@ -139,7 +213,7 @@ impl Sort {
             Attack::Churn => talk::churn(assault),
             Attack::HalfMessages => calls::half_messages(assault),
             Attack::UnreadAnswers => calls::unread_answers(assault),
-            Attack::Reports => calls::reports(assault),
+            Attack::Reports => reports::reports(assault),
             Attack::Replay => calls::replay(assault),
             Attack::RapidReset => floods::rapid_reset(assault),
             Attack::GiantHeaders => floods::giant_headers(assault),
@@ -156,13 +230,25 @@ impl Sort {
 // === impl Assault ===
 
 impl Assault {
-    /// A part of the connections: each of them costs the attacker something, too.
-    fn some(&self) -> usize {
-        (self.connections / 20).max(10)
+    /// Connects, and says hello.
+    async fn open(&self, with: &[(u16, u32)]) -> io::Result<Wire> {
+        let mut wire = self.silent().await?;
+        wire.write(&[wire::PREFACE, &wire::settings(with)].concat()).await?;
+        Ok(wire)
     }
 
-    fn many(&self) -> usize {
-        (self.connections / 2).max(10)
+    /// Connects, and says nothing.
+    async fn silent(&self) -> io::Result<Wire> {
+        let wire = Wire::connect(self.address, self.counts.clone()).await?;
+        self.opened();
+        Ok(wire)
+    }
+
+    /// Holds something, for as long as it is not dropped.
+    fn hold(&self) -> Hold {
+        let held = self.counts.held.fetch_add(1, Ordering::Relaxed) + 1;
+        self.counts.most_held.fetch_max(held, Ordering::Relaxed);
+        Hold(self.counts.clone())
     }
 
     /// So many attackers, each of which does something again and again. What fails was refused.
@@ -193,8 +279,20 @@ impl Assault {
         self.counts.sent.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// The bus has ended a connection.
+    fn sent_bytes(&self, bytes: usize) {
+        self.counts.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The bus has ended a connection, or refused a call.
     fn refused(&self) {
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// === impl Hold ===
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -6,21 +6,21 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::hostile::honest::Seen;
+use crate::hostile::{attackers::Volume, honest::Seen, sorts::Least};
 
 /// What came of an attack.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
+    /// What was sent.
+    pub(crate) unit: &'static str,
     pub(crate) bound_kib: u64,
     pub(crate) rss_before_kib: u64,
     pub(crate) rss_peak_kib: u64,
     pub(crate) rss_after_kib: u64,
-    pub(crate) opened: u64,
-    pub(crate) refused: u64,
-    pub(crate) sent: u64,
-    pub(crate) accepted: u64,
+    pub(crate) volume: Volume,
+    pub(crate) least: Least,
     pub(crate) before: Seen,
     pub(crate) during: Seen,
     pub(crate) after: Seen,
@@ -72,11 +72,16 @@ impl Outcome {
             let (taken, bound) = (mib(self.taken_kib()), mib(self.bound_kib));
             broken.push(format!("the bus took {taken:.1} MiB more than before, and may take {bound:.0}"));
         }
-        if self.accepted > 0 {
-            broken.push(format!("{} calls were accepted that must be refused", self.accepted));
+        let Volume { sent, held, accepted, .. } = self.volume;
+        if accepted > 0 {
+            broken.push(format!("{accepted} calls were accepted that must be refused"));
         }
-        if self.opened == 0 {
-            broken.push("no attacker reached the bus, so that nothing was tested".to_owned());
+        if sent < self.least.sent {
+            let (unit, least) = (self.unit, self.least.sent);
+            broken.push(format!("only {sent} {unit} were sent, and less than {least} prove nothing"));
+        }
+        if held < self.least.held {
+            broken.push(format!("only {held} were held at once, not {}, so that less was proven", self.least.held));
         }
         for (when, seen) in [("before", &self.before), ("during", &self.during), ("after", &self.after)] {
             if seen.received == 0 {
@@ -106,7 +111,7 @@ impl Outcome {
         json!({
             "name": self.name, "what": self.what, "bound_kib": self.bound_kib, "taken_kib": self.taken_kib(),
             "rss_before_kib": self.rss_before_kib, "rss_peak_kib": self.rss_peak_kib, "rss_after_kib": self.rss_after_kib,
-            "opened": self.opened, "refused": self.refused, "sent": self.sent, "accepted": self.accepted,
+            "unit": self.unit, "volume": self.volume.to_json(),
             "before": seen(&self.before), "during": seen(&self.during), "after": seen(&self.after), "broken": broken,
         })
     }
@@ -116,9 +121,9 @@ impl Outcome {
 
 impl Report {
     pub(crate) fn begin(seconds: f64, connections: usize) -> Self {
-        println!("hostile: {seconds} s for each attack, {connections} connections where many are held");
+        println!("hostile: {seconds} s for each attack, up to {connections} connections at once");
         println!(
-            "{:<19}{:>9}{:>9}{:>9}  {:>15}{:>16}{:>16}{:>8}{:>9}{:>9}  verdict",
+            "{:<19}{:>8}{:>9}{:>8}  {:>14}{:>15}{:>15}{:>7}{:>7}{:>9}{:>9}{:>9}  {:<27}verdict",
             "attack",
             "MiB",
             "allowed",
@@ -127,8 +132,11 @@ impl Report {
             "during (ms)",
             "after (ms)",
             "errors",
+            "held",
             "opened",
-            "refused"
+            "refused",
+            "MB sent",
+            "as"
         );
         Self::default()
     }
@@ -136,8 +144,9 @@ impl Report {
     pub(crate) fn add(&mut self, outcome: &Outcome, bounds: &Bounds) {
         let broken = outcome.broken(bounds);
         let latency = |seen: &Seen| format!("{:.1}/{:.1}", seen.p50_ms, seen.p99_ms);
+        let Volume { opened, refused, sent, bytes, held, .. } = outcome.volume;
         println!(
-            "{:<19}{:>9.1}{:>9.0}{:>9.1}  {:>15}{:>16}{:>16}{:>8}{:>9}{:>9}  {}",
+            "{:<19}{:>8.1}{:>9.0}{:>8.1}  {:>14}{:>15}{:>15}{:>7}{held:>7}{opened:>9}{refused:>9}{:>9.1}  {:<27}{}",
             outcome.name,
             mib(outcome.taken_kib()),
             mib(outcome.bound_kib),
@@ -146,8 +155,8 @@ impl Report {
             latency(&outcome.during),
             latency(&outcome.after),
             outcome.errors().count(),
-            outcome.opened,
-            outcome.refused,
+            bytes as f64 / 1e6,
+            format!("{sent} {}", outcome.unit),
             if broken.is_empty() { "held" } else { "BROKEN" },
         );
         self.outcomes.push(outcome.to_json(&broken));

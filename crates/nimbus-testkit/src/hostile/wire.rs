@@ -1,6 +1,9 @@
 //! HTTP/2 by hand, since no library sends what must not be sent.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+};
 
 use prost::Message;
 use tokio::{
@@ -10,6 +13,8 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
 };
+
+use crate::hostile::attackers::Counts;
 
 /// What every connection begins with.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -45,7 +50,13 @@ pub(crate) struct Head {
 /// A connection.
 pub(crate) struct Wire {
     pub(crate) reading: OwnedReadHalf,
-    pub(crate) writing: OwnedWriteHalf,
+    pub(crate) writing: Writing,
+}
+
+/// What is sent on a connection, and counted.
+pub(crate) struct Writing {
+    half: OwnedWriteHalf,
+    counts: Arc<Counts>,
 }
 
 /// A frame, whatever is in it.
@@ -119,29 +130,31 @@ fn length(block: &mut Vec<u8>, mut value: usize) {
 // === impl Wire ===
 
 impl Wire {
-    /// Connects, and says hello.
-    pub(crate) async fn open(address: SocketAddr, with: &[(u16, u32)]) -> std::io::Result<Self> {
-        let mut wire = Self::silent(address).await?;
-        wire.writing.write_all(&[PREFACE, &settings(with)].concat()).await?;
-        Ok(wire)
-    }
-
-    /// Connects, and says nothing.
-    pub(crate) async fn silent(address: SocketAddr) -> std::io::Result<Self> {
+    pub(crate) async fn connect(address: SocketAddr, counts: Arc<Counts>) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (reading, writing) = stream.into_split();
-        Ok(Self { reading, writing })
+        let (reading, half) = stream.into_split();
+        Ok(Self { reading, writing: Writing { half, counts } })
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.writing.write_all(bytes).await
+        self.writing.write(bytes).await
     }
 
     /// Reads until the bus ends it.
     pub(crate) async fn until_closed(&mut self) {
         let mut bytes = [0; 4096];
         while matches!(self.reading.read(&mut bytes).await, Ok(read) if read > 0) {}
+    }
+}
+
+// === impl Writing ===
+
+impl Writing {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.half.write_all(bytes).await?;
+        self.counts.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 }
 

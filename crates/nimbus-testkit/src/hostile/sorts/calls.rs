@@ -6,7 +6,7 @@ use std::{
 };
 
 use nimbus_wire::v1::{self, bus_client::BusClient, frame::Frame};
-use tokio::{io::AsyncWriteExt as _, sync::Notify, task::JoinSet, time::sleep_until};
+use tokio::{sync::Notify, task::JoinSet, time::sleep_until};
 use tonic::{
     Code, Request,
     transport::{Channel, Endpoint},
@@ -44,11 +44,10 @@ struct Window {
 /// On each of a thousand streams, a message of four megabytes begins, of which one comes.
 pub(crate) fn half_messages(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, _| async move {
-        let Wire { mut reading, mut writing } = Wire::open(assault.address, &[]).await?;
-        assault.opened();
+        let Wire { mut reading, mut writing } = assault.open(&[]).await?;
         // The windows of streams are as large as the bus says when it knows that it was heard.
         while wire::next_frame(&mut reading).await?.0.sort != sort::SETTINGS {}
-        writing.write_all(&frame(sort::SETTINGS, wire::ACK, 0, &[])).await?;
+        writing.write(&frame(sort::SETTINGS, wire::ACK, 0, &[])).await?;
         let window = Window { left: AtomicI64::new(CONNECTION_WINDOW), grown: Notify::new() };
         let read = async {
             loop {
@@ -69,12 +68,12 @@ pub(crate) fn half_messages(assault: &Assault) -> JoinSet<()> {
                 let stream = 2 * at + 1;
                 // One text that does not end, and does not look like a message of many parts.
                 let begin = [&[0][..], &MESSAGE.to_be_bytes(), &[0x0a, 0xf0, 0xff, 0xff, 0x01]].concat();
-                writing.write_all(&frame(sort::HEADERS, END_HEADERS, stream, &call)).await?;
+                writing.write(&frame(sort::HEADERS, END_HEADERS, stream, &call)).await?;
                 window.take(begin.len()).await;
-                writing.write_all(&frame(sort::DATA, 0, stream, &begin)).await?;
+                writing.write(&frame(sort::DATA, 0, stream, &begin)).await?;
                 for _ in 1..STREAM_WINDOW / PIECE {
                     window.take(PIECE).await;
-                    writing.write_all(&frame(sort::DATA, 0, stream, &[7; PIECE])).await?;
+                    writing.write(&frame(sort::DATA, 0, stream, &[7; PIECE])).await?;
                 }
                 assault.sent(1);
             }
@@ -93,8 +92,7 @@ pub(crate) fn unread_answers(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, at| async move {
         // Room for one byte makes the transport ask for more.
         let window = u32::from(at % 2 == 1);
-        let mut wire = Wire::open(assault.address, &[(INITIAL_WINDOW_SIZE, window)]).await?;
-        assault.opened();
+        let mut wire = assault.open(&[(INITIAL_WINDOW_SIZE, window)]).await?;
         for at in 0..STREAMS {
             wire.write(&unary(2 * at + 1, LIST, &v1::ListRequest::default())).await?;
             assault.sent(1);
@@ -104,35 +102,10 @@ pub(crate) fn unread_answers(assault: &Assault) -> JoinSet<()> {
     })
 }
 
-/// Agents that have something to say about ever more objects, as fast as they can.
-pub(crate) fn reports(assault: &Assault) -> JoinSet<()> {
-    assault.again(ATTACKERS * 4, |assault, at| async move {
-        let mut client = client(&assault).await?;
-        let (session, _frames) = subscribe(&mut client, &format!("mallory-{at}")).await?;
-        let mut report = v1::ReportRequest { session, ..v1::ReportRequest::default() };
-        for round in 0_u64.. {
-            report.sequence += 1;
-            (report.exceptions, report.statuses) = match round % 3 {
-                0 => ((0..2_000).map(|n| exception(round, n)).collect(), Vec::new()),
-                1 => (Vec::new(), (0..200).map(|n| status(round, n)).collect()),
-                // Two bytes each on the wire, and some hundred in memory.
-                _ => (vec![v1::Exception::default(); 1 << 20], Vec::new()),
-            };
-            assault.sent(1);
-            if client.report_once(report.clone()).await.is_err() {
-                assault.refused();
-                // What is refused is not counted, and the next has the same number.
-                report.sequence -= 1;
-            }
-        }
-        Ok::<_, anyhow::Error>(())
-    })
-}
-
 /// Reports for sessions that are over, that were never there, and that are somebody else's. None may be taken.
 pub(crate) fn replay(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, at| async move {
-        let mut client = client(&assault).await?;
+        let mut client = BusClient::new(channel(&assault).await?);
         let (own, frames) = subscribe(&mut client, &format!("mallory-{at}")).await?;
         drop(frames);
         // The end of the stream is on its way; until it is there, the session is still its own.
@@ -156,28 +129,17 @@ fn report(session: u64) -> v1::ReportRequest {
     v1::ReportRequest { session, sequence: u64::MAX, full: true, ..v1::ReportRequest::default() }
 }
 
-fn exception(round: u64, n: u64) -> v1::Exception {
-    v1::Exception { key: Some(key(round, n)), message: "m".repeat(1_000), ..v1::Exception::default() }
-}
-
-fn status(round: u64, n: u64) -> v1::ObjectStatus {
-    let status =
-        prost_types::Any { type_url: "type.googleapis.com/hostile.v1.Beat".to_owned(), value: vec![1; 16_000] };
-    v1::ObjectStatus { key: Some(key(round, n)), generation: 1, status: Some(status) }
-}
-
-fn key(round: u64, n: u64) -> v1::Key {
-    v1::Key { kind: BEAT.to_owned(), namespace: String::new(), name: format!("made-up-{round}-{n}") }
-}
-
-async fn client(assault: &Assault) -> anyhow::Result<BusClient<Channel>> {
+pub(crate) async fn channel(assault: &Assault) -> anyhow::Result<Channel> {
     let channel = Endpoint::from_shared(format!("http://{}", assault.address))?.connect().await?;
     assault.opened();
-    Ok(BusClient::new(channel))
+    Ok(channel)
 }
 
 /// A session of one's own, and the stream that keeps it.
-async fn subscribe(client: &mut BusClient<Channel>, agent: &str) -> anyhow::Result<(u64, tonic::Streaming<v1::Frame>)> {
+pub(crate) async fn subscribe(
+    client: &mut BusClient<Channel>,
+    agent: &str,
+) -> anyhow::Result<(u64, tonic::Streaming<v1::Frame>)> {
     let (agent, kinds) = (agent.to_owned(), vec![BEAT.to_owned()]);
     let request = v1::SubscribeRequest { agent, kinds, ..v1::SubscribeRequest::default() };
     let mut frames = client.subscribe(request).await?.into_inner();

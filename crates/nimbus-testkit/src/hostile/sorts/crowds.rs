@@ -14,7 +14,7 @@ use tonic::transport::Endpoint;
 use crate::hostile::{
     beat::BEAT,
     sorts::Assault,
-    wire::{Wire, unary},
+    wire::{self, unary},
 };
 
 const SUBSCRIBE: &str = "/nimbus.v1.Bus/Subscribe";
@@ -27,8 +27,8 @@ const AT_ONCE: usize = 100;
 
 pub(crate) fn silence(assault: &Assault, held: usize) -> JoinSet<()> {
     assault.again(held, |assault, _| async move {
-        let mut wire = Wire::silent(assault.address).await?;
-        assault.opened();
+        let mut wire = assault.silent().await?;
+        let _held = assault.hold();
         wire.until_closed().await;
         assault.refused();
         Ok::<_, std::io::Error>(())
@@ -41,8 +41,11 @@ pub(crate) fn idle(assault: &Assault, held: usize) -> JoinSet<()> {
         let opening = opening.clone();
         async move {
             let turn = opening.acquire().await;
-            let mut wire = Wire::open(assault.address, &[]).await?;
-            assault.opened();
+            let mut wire = assault.open(&[]).await?;
+            // It is taken when the bus says hello, too.
+            wire::next_frame(&mut wire.reading).await?;
+            assault.sent(1);
+            let _held = assault.hold();
             drop(turn);
             wire.until_closed().await;
             assault.refused();
@@ -54,10 +57,10 @@ pub(crate) fn idle(assault: &Assault, held: usize) -> JoinSet<()> {
 /// Subscribes to everything, and reads nothing.
 pub(crate) fn unread(assault: &Assault, held: usize) -> JoinSet<()> {
     assault.again(held, |assault, _| async move {
-        let mut wire = Wire::open(assault.address, &[]).await?;
-        assault.opened();
+        let mut wire = assault.open(&[]).await?;
         wire.write(&unary(1, SUBSCRIBE, &v1::SubscribeRequest::default())).await?;
         assault.sent(1);
+        let _held = assault.hold();
         sleep_until(assault.deadline).await;
         Ok::<_, std::io::Error>(())
     })
@@ -66,10 +69,10 @@ pub(crate) fn unread(assault: &Assault, held: usize) -> JoinSet<()> {
 /// Subscribes to everything, and reads a byte each second.
 pub(crate) fn trickle(assault: &Assault, held: usize) -> JoinSet<()> {
     assault.again(held, |assault, _| async move {
-        let mut wire = Wire::open(assault.address, &[]).await?;
-        assault.opened();
+        let mut wire = assault.open(&[]).await?;
         wire.write(&unary(1, SUBSCRIBE, &v1::SubscribeRequest::default())).await?;
         assault.sent(1);
+        let _held = assault.hold();
         loop {
             wire.reading.read_u8().await?;
             sleep(Duration::from_secs(1)).await;
@@ -101,6 +104,7 @@ pub(crate) fn subscriptions(assault: &Assault, held: usize) -> JoinSet<()> {
                 match frames {
                     Ok(frames) => {
                         assault.sent(1);
+                        let _held = assault.hold();
                         let mut frames = frames.into_inner();
                         while let Ok(Some(_)) = frames.message().await {}
                     }

@@ -13,18 +13,16 @@ const ATTACKERS: usize = 8;
 
 const LIST: &str = "/nimbus.v1.Bus/List";
 
-/// Frames that are written at once.
+/// Frames, or calls, that are written at once.
 const BURST: usize = 256;
 
-/// Writes bursts until the connection ends, and reads nothing, or everything.
-async fn flood(assault: &Assault, reads: bool, mut burst: impl FnMut() -> Vec<u8>) -> io::Result<()> {
-    let wire = Wire::open(assault.address, &[]).await?;
-    assault.opened();
-    let Wire { mut reading, mut writing } = wire;
+/// Writes bursts of so many until the connection ends, and reads nothing, or everything.
+async fn flood(assault: &Assault, reads: bool, count: usize, mut burst: impl FnMut() -> Vec<u8>) -> io::Result<()> {
+    let Wire { mut reading, mut writing } = assault.open(&[]).await?;
     let write = async {
         loop {
-            tokio::io::AsyncWriteExt::write_all(&mut writing, &burst()).await?;
-            assault.sent(BURST);
+            writing.write(&burst()).await?;
+            assault.sent(count);
         }
     };
     let read = async {
@@ -45,7 +43,7 @@ pub(crate) fn rapid_reset(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, _| async move {
         let (call, cancel) = (wire::call(LIST), 8_u32.to_be_bytes());
         let mut stream = 1;
-        flood(&assault, true, || {
+        flood(&assault, true, BURST, || {
             (0..BURST)
                 .flat_map(|_| {
                     let both = [
@@ -67,7 +65,7 @@ pub(crate) fn giant_headers(assault: &Assault) -> JoinSet<()> {
         let value = "x".repeat(1 << 20);
         let block = [wire::call(LIST), wire::block(&[("nimbus-identity", &value)])].concat();
         let mut stream = 1;
-        flood(&assault, true, || {
+        flood(&assault, true, 1, || {
             let mut parts = block.chunks(16 << 10).peekable();
             let mut frames = Vec::new();
             let mut first = true;
@@ -90,7 +88,7 @@ pub(crate) fn continuations(assault: &Assault) -> JoinSet<()> {
         let field = wire::block(&[("x", &"y".repeat(1_000))]);
         let part = if at % 2 == 0 { &field[..] } else { &[] };
         let mut begun = false;
-        flood(&assault, true, || {
+        flood(&assault, true, BURST, || {
             let first = if begun { Vec::new() } else { frame(sort::HEADERS, END_STREAM, 1, &wire::call(LIST)) };
             begun = true;
             let more = (0..BURST).flat_map(|_| frame(sort::CONTINUATION, 0, 1, part));
@@ -103,13 +101,13 @@ pub(crate) fn continuations(assault: &Assault) -> JoinSet<()> {
 pub(crate) fn settings(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, _| async move {
         let burst = wire::settings(&[(wire::INITIAL_WINDOW_SIZE, 65_535)]).repeat(BURST);
-        flood(&assault, false, || burst.clone()).await
+        flood(&assault, false, BURST, || burst.clone()).await
     })
 }
 
 pub(crate) fn pings(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, _| async move {
         let burst = frame(sort::PING, 0, 0, &[7; 8]).repeat(BURST);
-        flood(&assault, false, || burst.clone()).await
+        flood(&assault, false, BURST, || burst.clone()).await
     })
 }

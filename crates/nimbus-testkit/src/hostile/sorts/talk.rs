@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use crate::hostile::{
     sorts::Assault,
-    wire::{PREFACE, Wire, settings},
+    wire::{PREFACE, settings},
 };
 
 const ATTACKERS: usize = 16;
@@ -13,8 +13,7 @@ const ATTACKERS: usize = 16;
 /// Random bytes; every other time they come after a preface, and are read as frames.
 pub(crate) fn garbage(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, at| async move {
-        let mut wire = Wire::silent(assault.address).await?;
-        assault.opened();
+        let mut wire = assault.silent().await?;
         let bytes = {
             let mut rng =
                 SmallRng::seed_from_u64(at as u64 ^ assault.counts.sent.load(std::sync::atomic::Ordering::Relaxed));
@@ -32,9 +31,9 @@ pub(crate) fn garbage(assault: &Assault) -> JoinSet<()> {
 /// Opens and closes, in turn with nothing said, a preface, and half of one.
 pub(crate) fn churn(assault: &Assault) -> JoinSet<()> {
     assault.again(ATTACKERS, |assault, at| async move {
-        let mut wire = Wire::silent(assault.address).await?;
-        assault.opened();
+        let mut wire = assault.silent().await?;
         wire.write(&PREFACE[..PREFACE.len() * (at % 3) / 2]).await?;
+        assault.sent(1);
         Ok::<_, std::io::Error>(())
     })
 }
