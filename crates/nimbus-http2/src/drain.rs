@@ -1,4 +1,4 @@
-//! All connections of a server, to be ended together.
+//! All connections of a server, which take turns, and are ended together.
 
 use std::{
     collections::BTreeMap,
@@ -9,9 +9,12 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::connection::{Order, Wakes};
+use crate::{
+    connection::{Order, Wakes},
+    line::Line,
+};
 
-/// All connections of a server, to be ended together. Cheap to clone; all clones are the same.
+/// All connections of a server, which take turns, and are ended together. Cheap to clone; all clones are the same.
 #[derive(Clone, Default)]
 pub struct Drain(Arc<Shared>);
 
@@ -19,6 +22,7 @@ pub struct Drain(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     empty: Notify,
+    line: Line,
 }
 
 #[derive(Default)]
@@ -32,6 +36,7 @@ struct State {
 pub(crate) struct Place {
     drain: Drain,
     number: u64,
+    wakes: Arc<Wakes>,
 }
 
 // === impl Drain ===
@@ -67,7 +72,7 @@ impl Drain {
         let order = state.order;
         drop(state);
         wakes.order(order);
-        Place { drain: self.clone(), number }
+        Place { drain: self.clone(), number, wakes: wakes.clone() }
     }
 
     fn order(&self, order: Order) {
@@ -91,8 +96,27 @@ impl fmt::Debug for Drain {
 
 // === impl Place ===
 
+impl Place {
+    /// The connection has had its turn, and has more to do.
+    pub(crate) fn again(&self) {
+        self.drain.0.line.again(&self.wakes);
+    }
+
+    /// It has no more to do for now.
+    pub(crate) fn rest(&self) {
+        self.free(false);
+    }
+
+    fn free(&self, gone: bool) {
+        if self.wakes.free(gone) {
+            self.drain.0.line.pass();
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
+        self.free(true);
         let mut state = self.drain.0.state.lock();
         state.connections.remove(&self.number);
         let is_empty = state.connections.is_empty();

@@ -6,6 +6,9 @@
 //! never copied, and everything that has come together goes out in one system call. A connection on which nothing
 //! happens holds no buffers.
 //!
+//! Connections take turns: one reads and writes a quarter of a megabyte at a time, and those that have more to do than one turn
+//! stand in a line, of which only a few are woken at once. So whoever has little to do need not wait for all who have much.
+//!
 //! [`Drain`] ends connections in good order. There is no client, no HTTP/1, no TLS, and no push.
 
 mod bucket;
@@ -18,6 +21,7 @@ mod frame;
 mod head;
 mod hpack;
 mod input;
+mod line;
 mod output;
 mod reason;
 mod stream;

@@ -8,6 +8,20 @@ use std::{
 
 use parking_lot::Mutex;
 
+/// Where a connection stands that may have more to do than one turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Standing {
+    /// It has had no more to do than one turn.
+    #[default]
+    Free,
+    /// It waits in line: whatever wakes it, it goes on when it is called.
+    Waiting,
+    /// It is one of the few who have their turns.
+    Busy,
+    /// The connection is no more.
+    Gone,
+}
+
 /// What of a connection was woken. As a waker, it is that of the socket and of the clock.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes(Mutex<State>);
@@ -18,6 +32,7 @@ struct State {
     is_busy: bool,
     is_io: bool,
     order: Order,
+    standing: Standing,
     /// Each at most once: streams remember that they are here.
     streams: Vec<u32>,
     /// The task that drives the connection, until it is woken.
@@ -56,13 +71,14 @@ impl Wakes {
         self.wake_with(|state| state.streams.push(stream));
     }
 
-    /// Begins to drive the connection; `waker` wakes who does.
-    pub(crate) fn begin(&self, waker: &Waker) {
+    /// Begins to drive the connection; `waker` wakes who does. `false`: it is not its turn.
+    pub(crate) fn begin(&self, waker: &Waker) -> bool {
         let mut state = self.0.lock();
-        state.is_busy = true;
         if !state.task.as_ref().is_some_and(|task| task.will_wake(waker)) {
             state.task = Some(waker.clone());
         }
+        state.is_busy = state.standing != Standing::Waiting;
+        state.is_busy
     }
 
     /// Takes what was woken; streams go to the end of `ready`.
@@ -80,6 +96,38 @@ impl Wakes {
         may_rest
     }
 
+    /// Whether it is one of the few who have much to do, and have their turns.
+    pub(crate) fn is_busy_in_line(&self) -> bool {
+        self.0.lock().standing == Standing::Busy
+    }
+
+    /// It waits in line from now on. Returns whether it leaves a place among the few.
+    pub(crate) fn stand(&self) -> bool {
+        let mut state = self.0.lock();
+        let before = std::mem::replace(&mut state.standing, Standing::Waiting);
+        state.is_busy = false;
+        before == Standing::Busy
+    }
+
+    /// It is one of the few from now on, and it is its turn. `false`: the connection is no more.
+    pub(crate) fn call(&self) -> bool {
+        let mut state = self.0.lock();
+        if state.standing == Standing::Gone {
+            return false;
+        }
+        state.standing = Standing::Busy;
+        drop(state);
+        self.pause();
+        true
+    }
+
+    /// It has no more to do for now, or is `gone`. Returns whether it leaves a place among the few.
+    pub(crate) fn free(&self, gone: bool) -> bool {
+        let mut state = self.0.lock();
+        let after = if gone { Standing::Gone } else { Standing::Free };
+        std::mem::replace(&mut state.standing, after) == Standing::Busy
+    }
+
     /// Lets others go first, and goes on when it is its turn again.
     pub(crate) fn pause(&self) {
         let mut state = self.0.lock();
@@ -92,7 +140,8 @@ impl Wakes {
     fn wake_with(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.0.lock();
         change(&mut state);
-        let task = if state.is_busy { None } else { state.task.take() };
+        let rests = !state.is_busy && state.standing != Standing::Waiting;
+        let task = if rests { state.task.take() } else { None };
         drop(state);
         task.into_iter().for_each(Waker::wake);
     }

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use nimbus_http2::{Config, Connection, Drain, Ended, RequestBody};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream},
@@ -124,25 +124,110 @@ async fn many_calls_that_are_made_at_once_leave_others_their_turns() {
     let calls: Vec<u8> = (0..CALLS).flat_map(|at| ask(1 + 2 * at, "/hang")).collect();
     client.write_all(&[PREFACE, &settings(&[]), &calls].concat()).await.unwrap();
     tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &Drain::default(), answer));
-    // A task like the connection's: one that is woken is behind all others.
-    let watching = tokio::spawn(async move {
-        let (mut before, mut most) = (0, 0);
-        while before < CALLS {
-            let mut is_woken = false;
-            poll_fn(|cx| {
-                if std::mem::replace(&mut is_woken, true) {
-                    return Poll::Ready(());
-                }
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            })
-            .await;
-            let now = begun.load(Ordering::Relaxed);
-            most = most.max(now - before);
-            before = now;
-        }
-        most
-    });
+    let watching = tokio::spawn(most_in_one_turn(begun, CALLS));
     let most = soon("all calls", watching).await.unwrap();
     assert!((1..10).contains(&most), "{most} calls were begun in one turn");
+}
+
+/// The most that is counted while a task like a connection's, which is woken behind all others, waits for its turn.
+async fn most_in_one_turn(counted: Arc<AtomicU32>, all: u32) -> u32 {
+    let (mut before, mut most) = (0, 0);
+    while before < all {
+        pass().await;
+        let now = counted.load(Ordering::Relaxed);
+        most = most.max(now - before);
+        before = now;
+    }
+    most
+}
+
+/// Lets everybody else go first, once.
+async fn pass() {
+    let mut is_woken = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut is_woken, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Whatever a socket had was read in one turn, however long that took: a megabyte, at the least.
+#[tokio::test]
+async fn large_requests_leave_others_their_turns() {
+    const FRAMES: usize = 60;
+    const FRAME: usize = 16 << 10;
+    let (read, (mut client, theirs)) = (Arc::new(AtomicU32::new(0)), tokio::io::duplex(2 << 20));
+    let counted = read.clone();
+    let answer = move |request: Request<RequestBody>| {
+        let (counted, mut body) = (counted.clone(), request.into_body());
+        async move {
+            while let Some(Ok(frame)) = body.frame().await {
+                counted.fetch_add(frame.into_data().map_or(0, |data| data.len() as u32), Ordering::Relaxed);
+            }
+            std::future::pending::<Response<Full<Bytes>>>().await
+        }
+    };
+    let data = frame(DATA, 0, 1, &[7; FRAME]).repeat(FRAMES);
+    client
+        .write_all(&[PREFACE, &settings(&[]), &begin(1, "/large"), &data].concat())
+        .await
+        .unwrap();
+    tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &Drain::default(), answer));
+    let watching = tokio::spawn(most_in_one_turn(read, (FRAMES * FRAME) as u32));
+    let most = soon("all data", watching).await.unwrap();
+    assert!((1..=256 << 10).contains(&most), "{most} bytes were read in one turn");
+}
+
+/// Every connection that had much to do was woken again behind its turn, so that whoever had little to do waited for all of them.
+#[tokio::test]
+async fn whoever_has_little_to_do_does_not_wait_for_all_who_have_much() {
+    const CROWD: u32 = 100;
+    const CALLS: u32 = 1_000;
+    let (begun, drain) = (Arc::new(AtomicU32::new(0)), Drain::default());
+    let calls: Vec<u8> = (0..CALLS).flat_map(|at| ask(1 + 2 * at, "/hang")).collect();
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        let (mut client, theirs) = tokio::io::duplex(1 << 20);
+        let counted = begun.clone();
+        let answer = move |_: Request<RequestBody>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<Response<Full<Bytes>>>()
+        };
+        client.write_all(&[PREFACE, &settings(&[]), &calls].concat()).await.unwrap();
+        tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &drain, answer));
+        crowd.push(client);
+    }
+    let (mut client, theirs) = tokio::io::duplex(1 << 20);
+    let (heard, mut hears) = tokio::sync::mpsc::channel(1);
+    let counted = begun.clone();
+    let answer = move |_: Request<RequestBody>| {
+        heard.try_send(counted.load(Ordering::Relaxed)).unwrap();
+        std::future::pending::<Response<Full<Bytes>>>()
+    };
+    tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &drain, answer));
+    client.write_all(&[PREFACE, &settings(&[])].concat()).await.unwrap();
+    // The first turn of everybody is over.
+    while begun.load(Ordering::Relaxed) < CROWD * 10 {
+        pass().await;
+    }
+    let mut most = 0;
+    for at in 0..10 {
+        let before = begun.load(Ordering::Relaxed);
+        client.write_all(&ask(1 + 2 * at, "/little")).await.unwrap();
+        let after = soon("an answer", hears.recv()).await.unwrap();
+        most = most.max(after - before);
+    }
+    assert!(begun.load(Ordering::Relaxed) < CROWD * CALLS, "the crowd had more to do");
+    assert!(most < CROWD, "{most} calls of others were begun before one of somebody who made only one");
+    // Those who stand in line come to their end, too, also if some of them go.
+    crowd.truncate(CROWD as usize / 2);
+    let rest = async {
+        while begun.load(Ordering::Relaxed) < CROWD * CALLS / 2 {
+            pass().await;
+        }
+    };
+    soon("the rest", rest).await;
 }
