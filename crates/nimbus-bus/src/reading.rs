@@ -93,6 +93,8 @@ impl Reading {
 
     fn try_take(&self, identity: &Identity, report: v1::ReportRequest) -> Result<v1::ReportResponse, Status> {
         let id = report.session;
+        // Before anything is made of them: none of these would be kept.
+        self.0.fleet.check_exceptions(report.exceptions.len())?;
         let session = self.0.sessions.get(id).ok_or_else(|| {
             Status::not_found(format!("session {id:016x} is over or never was (hint: take it from Welcome)"))
         })?;

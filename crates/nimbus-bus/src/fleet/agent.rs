@@ -1,6 +1,6 @@
 //! One agent, as far as the bus knows.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use nimbus_core::{AgentId, Revision};
 use nimbus_store::Scope;
@@ -15,7 +15,7 @@ use crate::fleet::{
     progress::{Marks, Progress},
     report::Report,
     shape::Shape,
-    statuses::{StatusLimits, Statuses},
+    statuses::{self, StatusLimits, Statuses},
 };
 
 /// One agent. It is here once, whatever the number of its sessions and objects.
@@ -120,30 +120,37 @@ impl Entry {
         (self.session, self.last_seen, self.leaving) = (opening.session, now, false);
     }
 
-    /// Takes what the agent says, and the shape that it asks for. Returns how many statuses there was no room for.
+    /// Takes what the agent says, and the shape that it asks for. Returns how many statuses there was no room for. What a full
+    /// report replaces is left in it, so that it can go when nobody waits any more.
     pub(crate) fn take(
         &mut self,
-        update: Update,
+        update: &mut Update,
         shape: Option<Arc<Shape>>,
         limits: StatusLimits,
         now: Instant,
     ) -> u32 {
-        let Update { marks, void, mut report, head, .. } = update;
+        let Update { marks, void, report, head, .. } = update;
         self.last_seen = now;
         self.leaving |= report.leaving;
-        self.progress.except(&mut report);
-        report.events.into_iter().for_each(|event| self.events.add(event));
-        self.progress.mark(marks, void, now);
+        self.progress.except(report);
+        mem::take(&mut report.events).into_iter().for_each(|event| self.events.add(event));
+        self.progress.mark(*marks, *void, now);
         if let Some(shape) = shape {
             self.reshape(shape);
-            self.progress.rescope(head);
+            self.progress.rescope(*head);
         }
-        self.statuses.take(report.statuses, report.full, self.version, limits)
+        self.statuses.take(mem::take(&mut report.statuses), report.full, self.version, limits)
     }
 
     /// What is kept of its reports.
     pub(crate) fn kept(&self) -> Kept {
         Kept { exceptions: self.progress.exception_bytes(), statuses: self.statuses.bytes() }
+    }
+
+    /// The same after a report, at most: what of its statuses is kept is known when they are taken.
+    pub(crate) fn kept_after(&self, report: &Report) -> Kept {
+        let exceptions = self.progress.exception_bytes_after(report);
+        Kept { exceptions, statuses: self.statuses.bytes() + statuses::most_bytes(&report.statuses) }
     }
 
     fn reshape(&mut self, shape: Arc<Shape>) {

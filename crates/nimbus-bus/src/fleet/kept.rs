@@ -2,10 +2,7 @@
 
 use tonic::Status;
 
-use crate::{
-    fault,
-    fleet::{agent::Entry, report::Report},
-};
+use crate::fault;
 
 /// Bytes that reports take in memory, nearly. Exceptions and statuses have room of their own: who says much about objects
 /// that are fine can still say which are not.
@@ -54,18 +51,17 @@ impl Room {
         self.one.min(self.all.saturating_sub(others))
     }
 
-    /// Whether there is room for the exceptions of a report, if the other agents have so much. Whoever reports no more than
-    /// before is always heard.
-    pub(crate) fn check(self, entry: &Entry, report: &Report, others: Kept) -> Result<(), Excess> {
-        let bytes = entry.progress.exception_bytes_after(report);
-        if bytes <= entry.progress.exception_bytes() {
+    /// Whether there is room for so many bytes of exceptions of one agent, which had so many before, if the other agents have so
+    /// many. Whoever reports no more than before is always heard.
+    pub(crate) fn check(self, before: usize, after: usize, others: usize) -> Result<(), Excess> {
+        if after <= before {
             return Ok(());
         }
-        if bytes > self.one {
-            return Err(Excess { limit: "report_bytes", most: self.one, bytes });
+        if after > self.one {
+            return Err(Excess { limit: "report_bytes", most: self.one, bytes: after });
         }
-        if others.exceptions + bytes > self.all {
-            return Err(Excess { limit: "reports_bytes", most: self.all, bytes: others.exceptions + bytes });
+        if others + after > self.all {
+            return Err(Excess { limit: "reports_bytes", most: self.all, bytes: others + after });
         }
         Ok(())
     }

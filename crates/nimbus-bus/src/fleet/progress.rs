@@ -1,6 +1,6 @@
 //! How far an agent says to be, and what that means for an object.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use nimbus_core::{Generation, Kind, ObjectKey, Revision};
 use nimbus_wire::v1::Phase;
@@ -164,14 +164,17 @@ impl Progress {
         self.exception_bytes + new - replaced - over
     }
 
-    /// Takes the exceptions that a report tells, and forgets those that it says are over.
+    /// Takes the exceptions that a report tells, and forgets those that it says are over. What a full report replaces is left
+    /// in it.
     pub(crate) fn except(&mut self, report: &mut Report) {
         self.exception_bytes = self.exception_bytes_after(report);
         if report.full {
-            self.exceptions.clear();
+            mem::swap(&mut self.exceptions, &mut report.exceptions);
+            return;
         }
         report.cleared.iter().for_each(|key| drop(self.exceptions.remove(key)));
-        self.exceptions.append(&mut report.exceptions);
+        // One by one: to join the maps would cost what is kept, and not what is reported.
+        self.exceptions.extend(mem::take(&mut report.exceptions));
     }
 
     /// The exceptions of these kinds by their phase.

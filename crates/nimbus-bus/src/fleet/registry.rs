@@ -21,7 +21,7 @@ use crate::{
     fleet::{
         activity::Activity,
         agent::{Agent, Entry, Opening, Presence, Update},
-        kept::{Kept, Room},
+        kept::{Excess, Kept, Room},
         order::{Changes, Order},
         shape::Shapes,
         statuses::StatusLimits,
@@ -44,7 +44,8 @@ pub(crate) struct Fleet {
     max_agents: usize,
     max_exceptions: usize,
     statuses: StatusLimits,
-    /// What is kept of the reports of all agents. Locked after the entry of an agent, and before the order.
+    /// What is kept of the reports of all agents, and claimed for those that are being taken. Locked after the entry of an agent,
+    /// and only to count: whoever reports much holds up nobody else.
     reported: Mutex<Kept>,
     room: Room,
     metrics: Metrics,
@@ -148,7 +149,7 @@ impl Fleet {
     }
 
     /// Takes what an agent says. Returns how many statuses there was no room for.
-    pub(crate) fn report(&self, agent: &Arc<Agent>, update: Update, now: Instant) -> Result<u32, Status> {
+    pub(crate) fn report(&self, agent: &Arc<Agent>, mut update: Update, now: Instant) -> Result<u32, Status> {
         loop {
             let mut entry = agent.entry.lock();
             if entry.session != update.session {
@@ -158,25 +159,38 @@ impl Fleet {
                 return Err(Status::not_found(format!("session {:016x} is over", update.session)));
             }
             self.check_exceptions(entry.progress.exceptions_after(&update.report))?;
-            let (before, mut reported) = (entry.kept(), self.reported.lock());
-            let others = reported.without(before);
-            if let Err(excess) = self.room.check(&entry, &update.report, others) {
-                drop((reported, entry));
-                if excess.limit == "reports_bytes" && self.forget_burden() {
-                    continue;
+            let claimed = match self.claim(entry.kept(), entry.kept_after(&update.report)) {
+                Ok(claimed) => claimed,
+                Err(excess) => {
+                    drop(entry);
+                    if excess.limit == "reports_bytes" && self.forget_burden() {
+                        continue;
+                    }
+                    self.metrics.refuse(excess.limit);
+                    return Err(excess.into());
                 }
-                self.metrics.refuse(excess.limit);
-                return Err(excess.into());
-            }
+            };
             let shape = update.rescope.as_ref().and_then(|scope| self.shapes.of(scope));
             entry.version = self.order.lock().bump(agent, entry.version);
-            let statuses = StatusLimits { room: self.room.left(others.statuses), ..self.statuses };
-            let refused = entry.take(update, shape, statuses, now);
-            *reported = others.with(entry.kept());
-            drop((reported, entry));
+            let statuses = StatusLimits { room: claimed.statuses, ..self.statuses };
+            let refused = entry.take(&mut update, shape, statuses, now);
+            self.count_reported(claimed, entry.kept());
+            drop(entry);
+            // With it goes what the agent said before, for which nobody need wait.
+            drop(update);
             self.activity.tell();
             return Ok(refused);
         }
+    }
+
+    /// Claims the room that a report may need, so that others need not wait until it was taken.
+    fn claim(&self, before: Kept, most: Kept) -> Result<Kept, Excess> {
+        let mut reported = self.reported.lock();
+        let others = reported.without(before);
+        self.room.check(before.exceptions, most.exceptions, others.exceptions)?;
+        let claimed = Kept { statuses: most.statuses.min(self.room.left(others.statuses)), ..most };
+        *reported = others.with(claimed);
+        Ok(claimed)
     }
 
     /// Bytes that are kept of what all agents report, of exceptions or statuses, whichever is more.

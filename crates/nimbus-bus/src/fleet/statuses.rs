@@ -22,6 +22,8 @@ pub(crate) struct ObjectStatus {
 #[derive(Debug, Default)]
 pub(crate) struct Statuses {
     kept: BTreeMap<ObjectKey, (u64, Generation, Option<Any>)>,
+    /// Those of them that are over, and make room for others.
+    over: BTreeSet<ObjectKey>,
     /// What they take, nearly.
     bytes: usize,
 }
@@ -56,9 +58,10 @@ impl Statuses {
                 .kept
                 .iter_mut()
                 .filter(|(key, (.., status))| status.is_some() && !named.contains(key));
-            for (_, kept) in over {
+            for (key, kept) in over {
                 self.bytes -= content(kept.2.as_ref());
                 *kept = (version, Generation(0), None);
+                self.over.insert(key.clone());
             }
         }
         new.into_iter().map(|status| u32::from(!self.put(status, version, limits))).sum()
@@ -85,6 +88,11 @@ impl Statuses {
                 // What was there is out of date, and goes even if there is no room for what replaces it.
                 let fits = status.is_none() || others + content(status.as_ref()) <= limits.room;
                 let status = status.filter(|_| fits);
+                if status.is_none() {
+                    self.over.insert(key);
+                } else {
+                    self.over.remove(&key);
+                }
                 self.bytes = others + content(status.as_ref());
                 *kept = (version, generation, status);
                 return fits;
@@ -97,8 +105,7 @@ impl Statuses {
         let needed = frame(&key) + content(status.as_ref());
         while self.kept.len() >= limits.count || self.bytes + needed > limits.room {
             // One that is over makes room, although somebody may not have heard yet that it is.
-            let over = self.kept.iter().find(|(_, (.., status))| status.is_none()).map(|(key, _)| key.clone());
-            let Some(over) = over else { return false };
+            let Some(over) = self.over.pop_first() else { return false };
             self.kept.remove(&over);
             self.bytes -= frame(&over);
         }
@@ -111,6 +118,11 @@ impl Statuses {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// What these would take, if all of them were kept.
+pub(crate) fn most_bytes(statuses: &[ObjectStatus]) -> usize {
+    statuses.iter().map(|status| frame(&status.key) + content(status.status.as_ref())).sum()
 }
 
 /// What one status takes without its content.
