@@ -82,7 +82,8 @@ impl Outgoing {
         let mut unread =
             Unread { share: Share::new(self.budget.clone()), next: None, rest: None, outgoing: self.clone() };
         match first.into_data() {
-            Ok(data) if data.len() > SMALL => unread.share.keep(data),
+            // A buffer that has grown with what was put into it is up to twice as large, and would be kept as a whole.
+            Ok(data) if data.len() > SMALL => unread.share.keep(Bytes::copy_from_slice(&data)),
             Ok(data) => {
                 unread.next = Some(Frame::data(data));
                 unread.rest = Some(body);
