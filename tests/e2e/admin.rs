@@ -13,6 +13,7 @@ use tonic::transport::Channel;
 use crate::{
     demo,
     http_client::{Answer, ask, get},
+    metrics::{metric, metric_becomes},
     raw,
     server::Server,
     wait,
@@ -20,20 +21,6 @@ use crate::{
 
 async fn connect(server: &Server) -> Channel {
     Channel::from_shared(server.url()).unwrap().connect().await.unwrap()
-}
-
-/// The value of a metric by its name and labels; panics if there is none.
-async fn metric(server: &Server, name: &str) -> f64 {
-    let Answer { status, body, .. } = get(&server.admin, "/metrics").await;
-    assert_eq!(status, 200);
-    let found = body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    found.unwrap_or_else(|| panic!("{name} is not in {body}")).parse().unwrap()
-}
-
-/// Waits until a metric has a value.
-async fn metric_becomes(server: &Server, name: &str, wanted: f64) {
-    let poll = async { while metric(server, name).await != wanted {} };
-    wait::for_it(&format!("{name} {wanted}"), poll).await;
 }
 
 /// What `/readyz` says.

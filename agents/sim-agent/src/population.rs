@@ -3,6 +3,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use nimbus_agent::{Agent, AgentBuilder, Handle, Link};
+use nimbus_client::allow_open_files;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
@@ -14,6 +15,9 @@ pub(crate) struct Population {
     options: Options,
     tally: Arc<Tally>,
 }
+
+/// Beside those of the agents.
+const OTHER_FILES: u64 = 50;
 
 /// How a life of an agent ended.
 enum End {
@@ -27,6 +31,15 @@ impl Population {
     pub(crate) fn new(options: Options) -> Result<Self, String> {
         if !(options.ramp > 0.0 && options.ramp.is_finite()) {
             return Err("--ramp must be above 0".to_owned());
+        }
+        // A connection each, and a cache.
+        let files = options.agents as u64 * (1 + u64::from(options.cache.is_some())) + OTHER_FILES;
+        if let Some(allowed) = allow_open_files().filter(|allowed| *allowed < files) {
+            let agents = options.agents;
+            return Err(format!(
+                "{agents} agents need {files} open files, and {allowed} are allowed here (hint: ulimit -n {files}, or fewer \
+                 --agents)"
+            ));
         }
         if let Some(folder) = &options.cache {
             std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;

@@ -11,11 +11,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use hyper::{body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use nimbus_wire::v1::{bus_client::BusClient, fleet_client::FleetClient, publisher_client::PublisherClient};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -147,13 +147,6 @@ impl AsyncWrite for Counted {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
-}
-
-/// Raises the limit of open files as far as this process may; the bus inherits it.
-pub(crate) fn allow_many_connections() -> anyhow::Result<()> {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
-        .context("cannot raise the limit of open files")
 }
 
 /// Whether that is enough for as many connections.

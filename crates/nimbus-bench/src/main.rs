@@ -117,7 +117,7 @@ async fn interrupted() {
 }
 
 async fn run(json: Option<PathBuf>, command: &Command) -> anyhow::Result<ExitCode> {
-    client::allow_many_connections()?;
+    nimbus_client::allow_open_files();
     let (name, subscribers) = match command {
         Command::Charts(arguments) => return chart::run(arguments).map(|()| ExitCode::SUCCESS),
         Command::Floor => return system::serve_floor().await.map(|()| ExitCode::SUCCESS),

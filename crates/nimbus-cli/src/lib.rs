@@ -22,6 +22,7 @@ mod intake;
 mod interrupt;
 mod kinds;
 mod limits;
+mod listening;
 mod listing;
 mod logging;
 mod manifest;

@@ -6,13 +6,14 @@ use clap::{ArgAction, Args, builder::BoolishValueParser};
 use nimbus_bus::{Bus, Config, Metrics};
 use nimbus_core::Epoch;
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_stream::{StreamExt as _, wrappers::TcpListenerStream};
 
 use crate::{
     admin::{self, Pages},
     configuration::Configuration,
     limits::LimitArguments,
+    listening,
     logging::LogArguments,
     process, shutdown,
 };
@@ -115,8 +116,7 @@ pub(crate) async fn run(given: &Arguments, program: clap::Command, verbose: u8) 
 /// Runs a bus on a socket, until it is told to stop.
 pub(crate) async fn serve(arguments: Arguments, config: Config) -> Result<(), String> {
     let Arguments { listen, admin, store, assume_complete, .. } = arguments;
-    let listener = TcpListener::bind(listen)
-        .await
+    let listener = listening::listen(listen)
         .map_err(|error| format!("cannot listen on {listen}: {error} (hint: is another bus running there?)"))?;
     let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
     let mut lines = format!("listening on {address}\n");
@@ -127,7 +127,7 @@ pub(crate) async fn serve(arguments: Arguments, config: Config) -> Result<(), St
     let telling = match admin {
         Admin::Off => None,
         Admin::At(at) => {
-            let listener = TcpListener::bind(at).await.map_err(|error| {
+            let listener = listening::listen(at).map_err(|error| {
                 let hint = "--admin takes another address, port 0 any free one, and none does without";
                 format!("cannot listen on {at} for health and metrics: {error} (hint: {hint})")
             })?;
@@ -137,6 +137,7 @@ pub(crate) async fn serve(arguments: Arguments, config: Config) -> Result<(), St
             Some(tokio::spawn(admin::serve(listener, pages.clone())))
         }
     };
+    let (connections, open_files) = (config.limits.connections, nimbus_client::allow_open_files());
     let bus = open(&store, config, metrics).await?;
     pages.set(bus.clone());
     let state = bus.store().state();
@@ -147,6 +148,9 @@ pub(crate) async fn serve(arguments: Arguments, config: Config) -> Result<(), St
     let stop = shutdown::signals().map_err(|error| format!("cannot wait for signals: {error}"))?;
     say(&lines);
     tracing::info!(%address, %epoch, %revision, objects, %store, assume_complete, "bus started");
+    if let Some(open_files) = open_files.filter(|files| *files < connections as u64) {
+        tracing::info!(open_files, connections, "open files are fewer than connections may be (hint: ulimit -n)");
+    }
     let served = bus.serve(incoming, stop).await.map_err(|error| error.to_string());
     if let Some(telling) = telling {
         telling.abort();

@@ -4,11 +4,13 @@
 //! [`Mirror`], which says what has changed, and where it is exact: at such a position a subscription resumes. Agents and
 //! observers use the same two; they differ in the request that they subscribe with, and in what they keep of an object.
 
+mod files;
 mod held;
 mod item;
 mod mirror;
 mod uplink;
 
+pub use files::allow_open_files;
 pub use held::Held;
 pub use item::Item;
 pub use mirror::{Change, Effect, Mirror, Mismatch, Nonsense};

@@ -15,8 +15,9 @@ mod wire;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use nimbus_client::allow_open_files;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -65,6 +66,9 @@ struct Scene {
     memory: Memory,
 }
 
+/// Beside the connections: those of the honest, and what programs have open anyway.
+const OTHER_FILES: u64 = 200;
+
 /// So that those who have everything soon know it.
 const BOOKMARK_SECONDS: &str = "0.2";
 
@@ -78,6 +82,11 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .collect();
     let names = SORTS.map(|sort| sort.name).join(", ");
     ensure!(!chosen.is_empty(), "there is no such attack (hint: there are {names})");
+    let files = arguments.connections as u64 + OTHER_FILES;
+    if let Some(allowed) = allow_open_files().filter(|allowed| *allowed < files) {
+        let hint = format!("hint: ulimit -n {files}, or --connections {}", allowed.saturating_sub(OTHER_FILES));
+        bail!("{} connections need {files} open files, and {allowed} are allowed here ({hint})", arguments.connections);
+    }
     let directory = TempDir::with_prefix("nimbus-hostile-")?;
     let program = Program::find(arguments.nimbus.as_deref(), directory.path())?;
     let bounds = Bounds { max_slowdown: arguments.max_slowdown };

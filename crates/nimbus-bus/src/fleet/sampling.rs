@@ -46,9 +46,9 @@ impl Inner {
                 None => {}
             }
             let more = self.fleet.activity.beyond(seen);
-            if sampler.open.is_none() {
+            if sampler.rests(&self.fleet) {
                 more.await;
-            } else {
+            } else if sampler.open.is_some() {
                 // If nothing happens any more, it is given up all the same.
                 let _ = tokio::time::timeout(PATIENCE, more).await;
             }
@@ -84,5 +84,11 @@ impl Sampler {
         }
         self.open = Some(revision);
         None
+    }
+
+    /// Whether there is nothing to look at before something happens: what was published while another transaction was followed
+    /// is next, though it may have been the last thing to happen.
+    pub(crate) fn rests(&self, fleet: &Fleet) -> bool {
+        self.open.is_none() && fleet.newest_published().is_none_or(|newest| newest <= self.last)
     }
 }

@@ -64,3 +64,22 @@ fn who_is_not_concerned_or_lost_makes_no_sample_longer() {
     land.put("y", 1, named(&["nobody"]));
     assert_eq!(land.sample(&mut sampler), None, "nobody is concerned");
 }
+
+/// The sampler waited for something to happen whenever it was through with a transaction. What was published meanwhile had
+/// happened already, and was followed only if something else happened later.
+#[test]
+fn what_was_published_while_another_transaction_was_followed_is_next_though_nothing_happens_any_more() {
+    let (mut land, mut sampler) = (Land::new(), Sampler::default());
+    assert!(sampler.rests(&land.fleet), "nothing was published");
+    land.connect("a", scope("a", "z", &[]), None);
+    land.at(0).put("x", 1, Audience::Everyone);
+    assert_eq!(land.sample(&mut sampler), None);
+    assert!(!sampler.rests(&land.fleet), "it is followed");
+    land.put("x", 2, Audience::Everyone);
+    let third = land.put("y", 1, Audience::Everyone);
+    land.at(100).applied("a", third);
+    assert_eq!(land.sample(&mut sampler), None, "it has changed again");
+    assert!(!sampler.rests(&land.fleet), "there is a newer one");
+    assert_eq!(land.sample(&mut sampler), Some(Sampled::Took(Duration::from_millis(100))));
+    assert!(sampler.rests(&land.fleet));
+}
