@@ -119,6 +119,11 @@ impl Share {
         self.set(length);
     }
 
+    /// Bytes that it keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.mark.kept.lock().len()
+    }
+
     /// Takes a copy of at most so much out of what it keeps, from the beginning; empty if there is no more. Whoever holds on to
     /// the copy does not hold on to the rest.
     pub(crate) fn take(&mut self, most: usize) -> Bytes {

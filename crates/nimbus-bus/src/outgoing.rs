@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
 
 use crate::{
@@ -137,5 +137,12 @@ impl http_body::Body for Unread {
             this.rest = None;
         }
         Poll::Ready(frame)
+    }
+
+    /// What is encoded, so that the transport knows what it took.
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = SizeHint::new();
+        hint.set_lower(self.share.kept() as u64);
+        hint
     }
 }

@@ -94,8 +94,9 @@ struct Ending {
 
 /// What is done in one turn, before other connections have theirs: calls that are polled count more than bodies, because
 /// most of what a call takes is between its beginning and its answer. A thousand lists that are asked for at once are not
-/// answered at once. So many bytes that are read or written count as one body: a turn is a quarter of a megabyte, which takes
-/// less than a millisecond.
+/// answered at once. So many bytes that are read or written count as one body, and so do those of an answer that is complete when it
+/// begins, because they have just been put together: a turn is a quarter of a megabyte, or one such answer, which takes a
+/// millisecond or less.
 const TURN: usize = 128;
 const CALL: usize = 32;
 const BYTES: usize = 2 << 10;
@@ -279,7 +280,8 @@ where
             && let Some(stream) = self.next_call()
         {
             let Some(call) = self.calls.get_mut(stream) else { continue };
-            *turn = turn.saturating_sub(if call.is_answered() { 1 } else { CALL });
+            let was_answered = call.is_answered();
+            *turn = turn.saturating_sub(if was_answered { 1 } else { CALL });
             call.side.unqueue();
             self.core.give_back(stream, call.side.take_read(), out);
             let step = catch_unwind(AssertUnwindSafe(|| call.step(stream, &self.answer, &mut self.core, out)));
@@ -288,6 +290,9 @@ where
                 self.core.reset(stream, Reason::INTERNAL_ERROR, out);
                 Step::Done
             });
+            if !was_answered {
+                *turn = turn.saturating_sub(call.answer_bytes() / BYTES);
+            }
             match step {
                 Step::Waits => {}
                 // It keeps its place.

@@ -21,9 +21,8 @@ struct State {
     waiting: VecDeque<Weak<Wakes>>,
 }
 
-/// Enough to keep as many threads busy with what is mostly copying. Whoever has little to do waits for as many turns at most,
-/// divided by the number of threads.
-const BUSY: usize = 8;
+/// Enough to have more copied than a network carries. Whoever has little to do waits for as many turns at most.
+const BUSY: usize = 4;
 
 // === impl Line ===
 

@@ -79,6 +79,12 @@ where
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
 {
+    /// Bytes of its answer that are there already, as far as the body says so.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        let Stage::Sending { body, rest } = &self.stage else { return 0 };
+        rest.len() + usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
+    }
+
     /// Goes on as far as possible.
     pub(crate) fn step(
         &mut self,

@@ -181,6 +181,25 @@ async fn large_requests_leave_others_their_turns() {
     assert!((1..=256 << 10).contains(&most), "{most} bytes were read in one turn");
 }
 
+/// Lists of a megabyte counted as little as answers of a few bytes: four of them were put together in one turn.
+#[tokio::test]
+async fn large_answers_leave_others_their_turns() {
+    const CALLS: u32 = 100;
+    let (begun, (mut client, theirs)) = (Arc::new(AtomicU32::new(0)), tokio::io::duplex(1 << 20));
+    let counted = begun.clone();
+    let answer = move |_: Request<RequestBody>| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(Response::new(Full::new(Bytes::from_static(&[7; 1 << 20]))))
+    };
+    let calls: Vec<u8> = (0..CALLS).flat_map(|at| ask(1 + 2 * at, "/large")).collect();
+    client.write_all(&[PREFACE, &settings(&[]), &calls].concat()).await.unwrap();
+    tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &Drain::default(), answer));
+    let watching = tokio::spawn(most_in_one_turn(begun, CALLS));
+    let most = soon("all calls", watching).await.unwrap();
+    // Whoever watches looks for the first time after the second turn.
+    assert!((1..=2).contains(&most), "{most} answers of a megabyte were put together in two turns");
+}
+
 /// Every connection that had much to do was woken again behind its turn, so that whoever had little to do waited for all of them.
 #[tokio::test]
 async fn whoever_has_little_to_do_does_not_wait_for_all_who_have_much() {
