@@ -53,6 +53,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 200.0, value_name = "N")]
     max_slowdown: f64,
 
+    /// Do not judge whether attacks reach their numbers, as they cannot in a moment on a slow machine; those that do not are `weak`.
+    #[arg(long)]
+    any_volume: bool,
+
     /// The command to test; by default the one beside this program.
     #[arg(long, value_name = "PATH")]
     nimbus: Option<PathBuf>,
@@ -89,7 +93,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let directory = TempDir::with_prefix("nimbus-hostile-")?;
     let program = Program::find(arguments.nimbus.as_deref(), directory.path())?;
-    let bounds = Bounds { max_slowdown: arguments.max_slowdown };
+    let bounds = Bounds { max_slowdown: arguments.max_slowdown, any_volume: arguments.any_volume };
     let mut report = Report::begin(arguments.seconds, arguments.connections);
     for sort in chosen {
         // Each has a bus of its own, so that what one leaves behind is not the next one's.

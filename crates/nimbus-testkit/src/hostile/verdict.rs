@@ -35,6 +35,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Bounds {
     /// 0: latencies are not judged.
     pub(crate) max_slowdown: f64,
+    /// Attacks that do not reach their numbers are weak, and not broken.
+    pub(crate) any_volume: bool,
 }
 
 /// What is told of all of them.
@@ -62,6 +64,20 @@ impl Outcome {
         [&self.before, &self.during, &self.after].into_iter().flat_map(|seen| &seen.errors)
     }
 
+    /// A sentence for each number that the attack did not reach.
+    fn short(&self) -> Vec<String> {
+        let Volume { sent, held, .. } = self.volume;
+        let mut short = Vec::new();
+        if sent < self.least.sent {
+            let (unit, least) = (self.unit, self.least.sent);
+            short.push(format!("only {sent} {unit} were sent, and less than {least} prove nothing"));
+        }
+        if held < self.least.held {
+            short.push(format!("only {held} were held at once, not {}, so that less was proven", self.least.held));
+        }
+        short
+    }
+
     /// A sentence for each bound that is broken.
     pub(crate) fn broken(&self, bounds: &Bounds) -> Vec<String> {
         let mut broken = self.failures.clone();
@@ -72,16 +88,12 @@ impl Outcome {
             let (taken, bound) = (mib(self.taken_kib()), mib(self.bound_kib));
             broken.push(format!("the bus took {taken:.1} MiB more than before, and may take {bound:.0}"));
         }
-        let Volume { sent, held, accepted, .. } = self.volume;
+        let accepted = self.volume.accepted;
         if accepted > 0 {
             broken.push(format!("{accepted} calls were accepted that must be refused"));
         }
-        if sent < self.least.sent {
-            let (unit, least) = (self.unit, self.least.sent);
-            broken.push(format!("only {sent} {unit} were sent, and less than {least} prove nothing"));
-        }
-        if held < self.least.held {
-            broken.push(format!("only {held} were held at once, not {}, so that less was proven", self.least.held));
+        if !bounds.any_volume {
+            broken.extend(self.short());
         }
         for (when, seen) in [("before", &self.before), ("during", &self.during), ("after", &self.after)] {
             if seen.received == 0 {
@@ -157,7 +169,11 @@ impl Report {
             outcome.errors().count(),
             bytes as f64 / 1e6,
             format!("{sent} {}", outcome.unit),
-            if broken.is_empty() { "held" } else { "BROKEN" },
+            match () {
+                () if !broken.is_empty() => "BROKEN",
+                () if !outcome.short().is_empty() => "weak",
+                () => "held",
+            },
         );
         self.outcomes.push(outcome.to_json(&broken));
         self.broken
