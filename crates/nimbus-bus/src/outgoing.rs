@@ -33,6 +33,7 @@ pub(crate) struct Shared;
 
 /// The body of an answer, whose first message is encoded.
 struct Unread {
+    /// What is encoded, and was not read.
     share: Share,
     /// What comes after it, as far as it was there at once: mostly the trailers.
     next: Option<Frame<Bytes>>,
@@ -68,46 +69,53 @@ impl Outgoing {
     }
 
     fn hold_body(&self, mut body: Body) -> Body {
-        // Whoever reads it polls again, with a waker of its own.
-        let mut cx = Context::from_waker(Waker::noop());
         if body.is_end_stream() {
             return body;
         }
-        let first = match Pin::new(&mut body).poll_frame(&mut cx) {
-            Poll::Ready(Some(Ok(frame))) => frame,
-            Poll::Ready(Some(Err(status))) => return status.into_http::<Body>().into_body(),
-            Poll::Ready(None) => return Body::empty(),
-            Poll::Pending => return body,
-        };
         let mut unread =
             Unread { share: Share::new(self.budget.clone()), next: None, rest: None, outgoing: self.clone() };
-        match first.into_data() {
-            // A buffer that has grown with what was put into it is up to twice as large, and would be kept as a whole.
-            Ok(data) if data.len() > SMALL => unread.share.keep(Bytes::copy_from_slice(&data)),
-            Ok(data) => {
-                unread.next = Some(Frame::data(data));
+        // Whoever reads it polls again, with a waker of its own.
+        let mut cx = Context::from_waker(Waker::noop());
+        match Pin::new(&mut body).poll_frame(&mut cx) {
+            Poll::Ready(Some(Ok(first))) => unread.next = unread.keep(first),
+            Poll::Ready(Some(Err(status))) => return status.into_http::<Body>().into_body(),
+            Poll::Ready(None) => return Body::empty(),
+            Poll::Pending => {
                 unread.rest = Some(body);
                 return Body::new(unread);
             }
-            Err(trailers) => {
-                unread.next = Some(trailers);
-                return Body::new(unread);
-            }
         }
-        match Pin::new(&mut body).poll_frame(&mut cx) {
-            Poll::Ready(Some(Ok(next))) => {
-                let is_last = next.is_trailers();
-                unread.next = Some(next);
-                unread.rest = (!is_last).then_some(body);
+        // What follows a large answer is mostly its end, for which nothing need be kept.
+        if unread.next.is_none() {
+            match Pin::new(&mut body).poll_frame(&mut cx) {
+                Poll::Ready(Some(Ok(next))) if next.is_trailers() => unread.next = Some(next),
+                Poll::Ready(Some(Ok(next))) => (unread.next, unread.rest) = (Some(next), Some(body)),
+                Poll::Ready(Some(Err(_)) | None) => {}
+                Poll::Pending => unread.rest = Some(body),
             }
-            Poll::Ready(Some(Err(_)) | None) => {}
-            Poll::Pending => unread.rest = Some(body),
+        } else if !unread.next.as_ref().is_some_and(Frame::is_trailers) {
+            unread.rest = Some(body);
         }
         Body::new(unread)
     }
 }
 
 // === impl Unread ===
+
+impl Unread {
+    /// Keeps what is large, and returns what is not. A stream says ever more: each message is held to the limit.
+    fn keep(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
+        match frame.into_data() {
+            // A buffer that has grown with what was put into it is up to twice as large, and would be kept as a whole.
+            Ok(data) if data.len() > SMALL => {
+                self.share.keep(Bytes::copy_from_slice(&data));
+                None
+            }
+            Ok(data) => Some(Frame::data(data)),
+            Err(trailers) => Some(trailers),
+        }
+    }
+}
 
 impl http_body::Body for Unread {
     type Data = Bytes;
@@ -128,15 +136,22 @@ impl http_body::Body for Unread {
         if !piece.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        if let Some(next) = this.next.take() {
-            return Poll::Ready(Some(Ok(next)));
+        let frame = match (this.next.take(), &mut this.rest) {
+            (Some(next), _) => Some(Ok(next)),
+            (None, Some(rest)) => ready!(Pin::new(rest).poll_frame(cx)),
+            (None, None) => None,
+        };
+        match frame {
+            Some(Ok(frame)) => match this.keep(frame) {
+                Some(small) => Poll::Ready(Some(Ok(small))),
+                // It is there, and so is its first piece.
+                None => Poll::Ready(Some(Ok(Frame::data(this.share.take(PIECE))))),
+            },
+            over => {
+                this.rest = None;
+                Poll::Ready(over)
+            }
         }
-        let Some(rest) = &mut this.rest else { return Poll::Ready(None) };
-        let frame = ready!(Pin::new(rest).poll_frame(cx));
-        if frame.is_none() {
-            this.rest = None;
-        }
-        Poll::Ready(frame)
     }
 
     /// What is encoded, so that the transport knows what it took.
@@ -146,3 +161,6 @@ impl http_body::Body for Unread {
         hint
     }
 }
+
+#[cfg(test)]
+mod tests;

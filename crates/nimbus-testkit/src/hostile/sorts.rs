@@ -52,6 +52,7 @@ enum Attack {
     PingFlood,
     Reports,
     Replay,
+    UnreadWatches,
     Subscriptions,
     Churn,
 }
@@ -84,7 +85,7 @@ pub(crate) struct Hold(Arc<Counts>);
 const ANY: u64 = 64;
 
 /// All of them.
-pub(crate) const SORTS: [Sort; 16] = [
+pub(crate) const SORTS: [Sort; 17] = [
     Sort::new(Attack::Silence, "silence", "connections on which nothing is said", ("connections", 0), (ANY, 48)),
     Sort::new(
         Attack::Garbage,
@@ -144,6 +145,14 @@ pub(crate) const SORTS: [Sort; 16] = [
         (256 + 2 * ANY, 0),
     ),
     Sort::new(Attack::Replay, "replay", "reports in the name of other sessions", ("reports", 100), (ANY, 0)),
+    // As much as --max-outgoing-bytes, what is being encoded, and the agent that is watched.
+    Sort::new(
+        Attack::UnreadWatches,
+        "unread-watches",
+        "hundreds who watch an agent that says ten megabytes, and do not read them",
+        ("watches", 256),
+        (256 + ANY, 0),
+    ),
     Sort::new(
         Attack::Subscriptions,
         "subscriptions",
@@ -215,6 +224,7 @@ impl Sort {
             Attack::UnreadAnswers => calls::unread_answers(assault),
             Attack::Reports => reports::reports(assault),
             Attack::Replay => calls::replay(assault),
+            Attack::UnreadWatches => reports::unread_watches(assault),
             Attack::RapidReset => floods::rapid_reset(assault),
             Attack::GiantHeaders => floods::giant_headers(assault),
             Attack::ContinuationFlood => floods::continuations(assault),

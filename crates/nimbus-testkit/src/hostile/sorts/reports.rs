@@ -1,10 +1,15 @@
 //! Reports that are made to cost much, and cost whoever makes them next to nothing: they are put together in advance, and only the
 //! names in them are new each time.
 
+use std::time::Duration;
+
 use bytes::{Buf as _, BufMut as _, Bytes};
 use nimbus_wire::v1::{self, bus_client::BusClient};
 use prost::Message as _;
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use tokio_stream::StreamExt as _;
 use tonic::{
     Request, Status,
@@ -17,6 +22,7 @@ use tonic::{
 use crate::hostile::{
     beat::BEAT,
     sorts::{Assault, calls},
+    wire::{INITIAL_WINDOW_SIZE, frame, sort, unary},
 };
 
 const REPORT: &str = "/nimbus.v1.Bus/ReportOnce";
@@ -34,6 +40,19 @@ const STATUS: usize = 16_000;
 
 /// Parts of one report, two bytes each on the wire and some hundred in memory.
 const PARTS: usize = 1 << 20;
+
+/// Connections that watch, calls on each of them, and for how long.
+const WATCHERS: usize = 8;
+const WATCHES: u32 = 32;
+const WATCHING: Duration = Duration::from_secs(1);
+const WATCH: &str = "/nimbus.v1.Fleet/WatchStatus";
+
+/// Room for what the honest report, and for all streams together.
+const SMALL_WINDOW: u32 = 8 << 10;
+const LARGE_WINDOW: u32 = 1 << 30;
+
+/// Reports of two megabytes each that one agent has room for.
+const ROUNDS: usize = 4;
 
 /// In names, the part that is new each time, and what stands for it.
 const DIGITS: usize = 12;
@@ -73,6 +92,52 @@ pub(crate) fn reports(assault: &Assault) -> JoinSet<()> {
             ended = mallory.report() => ended,
         }
     })
+}
+
+/// An agent has much to say again and again, and others watch it, with room for what the honest say and little more.
+pub(crate) fn unread_watches(assault: &Assault) -> JoinSet<()> {
+    let mut tasks = assault.again(WATCHERS, |assault, _| async move {
+        let mut wire = assault.open(&[(INITIAL_WINDOW_SIZE, SMALL_WINDOW)]).await?;
+        wire.write(&frame(sort::WINDOW_UPDATE, 0, 0, &LARGE_WINDOW.to_be_bytes())).await?;
+        for at in 0..WATCHES {
+            wire.write(&unary(2 * at + 1, WATCH, &v1::WatchStatusRequest::default())).await?;
+            assault.sent(1);
+        }
+        // Those that were given up are replaced.
+        drop(timeout(WATCHING, wire.until_closed()).await);
+        Ok::<_, std::io::Error>(())
+    });
+    let assault = assault.clone();
+    tasks.spawn(async move {
+        // Whoever is refused tries again until the attack is over.
+        while say_much(&assault).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    });
+    tasks
+}
+
+async fn say_much(assault: &Assault) -> anyhow::Result<()> {
+    let channel = calls::channel(assault).await?;
+    let mut client = BusClient::new(channel.clone());
+    let (session, mut frames) = calls::subscribe(&mut client, "mallory").await?;
+    let frames = async { while let Some(Ok(_)) = frames.next().await {} };
+    let mut mallory = Mallory { grpc: Grpc::new(channel), assault: assault.clone(), session, sequence: 0, names: 0 };
+    let speak = async {
+        let mut exceptions = Template::new(EXCEPTIONS, |report, key| report.exceptions.push(exception(key)));
+        let mut one = Template::new(1, |report, key| report.exceptions.push(exception(key)));
+        for _ in 0..ROUNDS {
+            mallory.send(&mut exceptions, false).await?;
+        }
+        loop {
+            mallory.send(&mut one, false).await?;
+            sleep(WATCHING / 4).await;
+        }
+    };
+    tokio::select! {
+        () = frames => anyhow::bail!("the session is over"),
+        ended = speak => ended,
+    }
 }
 
 // === impl Mallory ===
