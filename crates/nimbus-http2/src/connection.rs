@@ -290,6 +290,8 @@ where
                 self.core.reset(stream, Reason::INTERNAL_ERROR, out);
                 Step::Done
             });
+            // Also what is too little to wake the call for: the rest of many streams would add up to all room on the connection.
+            self.core.give_back(stream, call.side.take_read(), out);
             if !was_answered {
                 *turn = turn.saturating_sub(call.answer_bytes() / BYTES);
             }

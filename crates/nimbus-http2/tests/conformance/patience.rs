@@ -181,6 +181,40 @@ async fn large_requests_leave_others_their_turns() {
     assert!((1..=256 << 10).contains(&most), "{most} bytes were read in one turn");
 }
 
+/// What a call had read was told to the client when there was much of it, or when the call went on. Five requests that waited for
+/// more, each with less than that, left no room on the connection, and nothing ever came of any of them.
+#[tokio::test]
+async fn requests_that_wait_for_more_leave_room_on_the_connection() {
+    const FRAME: usize = 10 << 10;
+    let (mut client, theirs) = tokio::io::duplex(2 << 20);
+    let answer = move |request: Request<RequestBody>| {
+        let mut body = request.into_body();
+        async move {
+            while let Some(Ok(_)) = body.frame().await {}
+            std::future::pending::<Response<Full<Bytes>>>().await
+        }
+    };
+    tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &Drain::default(), answer));
+    client.write_all(&[PREFACE, &settings(&[])].concat()).await.unwrap();
+    for at in 0..5 {
+        let data = frame(DATA, 0, 1 + 2 * at, &[7; FRAME]).repeat(20);
+        client.write_all(&[begin(1 + 2 * at, "/half"), data].concat()).await.unwrap();
+    }
+    let mut room = 65_535;
+    let regained = async {
+        while room < (1 << 20) + (1 << 19) {
+            let mut head = [0; 9];
+            client.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(head[2])];
+            client.read_exact(&mut payload).await.unwrap();
+            if head[3] == WINDOW_UPDATE && head[5..] == [0; 4] {
+                room += u32::from_be_bytes(payload.try_into().unwrap());
+            }
+        }
+    };
+    soon("room on the connection", regained).await;
+}
+
 /// Lists of a megabyte counted as little as answers of a few bytes: four of them were put together in one turn.
 #[tokio::test]
 async fn large_answers_leave_others_their_turns() {
