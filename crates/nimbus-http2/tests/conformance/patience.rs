@@ -181,7 +181,7 @@ async fn large_requests_leave_others_their_turns() {
     assert!((1..=256 << 10).contains(&most), "{most} bytes were read in one turn");
 }
 
-/// What a call had read was told to the client when there was much of it, or when the call went on. Five requests that waited for
+/// What a call had read was told to the client when there was much of it, or when the call went on. Requests that waited for
 /// more, each with less than that, left no room on the connection, and nothing ever came of any of them.
 #[tokio::test]
 async fn requests_that_wait_for_more_leave_room_on_the_connection() {
@@ -196,9 +196,13 @@ async fn requests_that_wait_for_more_leave_room_on_the_connection() {
     };
     tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &Drain::default(), answer));
     client.write_all(&[PREFACE, &settings(&[])].concat()).await.unwrap();
-    for at in 0..5 {
-        let data = frame(DATA, 0, 1 + 2 * at, &[7; FRAME]).repeat(20);
+    for at in 0..16 {
+        let data = frame(DATA, 0, 1 + 2 * at, &[7; FRAME]).repeat(6);
         client.write_all(&[begin(1 + 2 * at, "/half"), data].concat()).await.unwrap();
+        // Each is read before the next one comes.
+        for _ in 0..10 {
+            pass().await;
+        }
     }
     let mut room = 65_535;
     let regained = async {
