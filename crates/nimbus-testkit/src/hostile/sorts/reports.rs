@@ -147,9 +147,8 @@ impl Mallory {
         let mut exceptions = Template::new(EXCEPTIONS, |report, key| report.exceptions.push(exception(key)));
         let mut one = Template::new(1, |report, key| report.exceptions.push(exception(key)));
         let mut statuses = Template::new(STATUSES, |report, key| report.statuses.push(status(key)));
-        let parts =
-            v1::ReportRequest { exceptions: vec![v1::Exception::default(); PARTS], ..v1::ReportRequest::default() };
-        let mut parts = Template { bytes: parts.encode_to_vec(), places: Vec::new() };
+        let part = v1::ReportRequest { exceptions: vec![v1::Exception::default()], ..v1::ReportRequest::default() };
+        let mut parts = Template { bytes: part.encode_to_vec().repeat(PARTS), places: Vec::new() };
         let mut full = false;
         loop {
             // Once there is no room for more, all that there was goes, and the same again comes.
