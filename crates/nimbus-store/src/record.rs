@@ -1,21 +1,22 @@
 //! Objects and tombstones as the store keeps them: immutable, shared, encoded once.
 
+mod content;
 mod encode;
 mod family;
+mod grave;
 mod packed;
+mod rest;
 
 use std::{
     borrow::Cow,
-    fmt,
-    ops::Range,
-    str,
+    fmt, str,
     sync::{Arc, LazyLock, OnceLock},
 };
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, Digest, Finalizers, Generation, Invalid, Kind, Labels, LeafHasher, ObjectKey, Owner,
-    PublisherId, Reference, Revision, Uid,
+    Annotations, Audience, Digest, Finalizers, Generation, Kind, Labels, LeafHasher, ObjectKey, Owner, PublisherId,
+    Reference, Revision, Uid,
 };
 use nimbus_wire::v1;
 use prost::{
@@ -23,10 +24,13 @@ use prost::{
     encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
+pub use self::content::Content;
+pub(crate) use self::grave::Grave;
 use crate::record::{
-    encode::{GENERATION, OBSERVED_GENERATION, REVISION, audience_field, leading_number, with_buffer},
+    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, with_buffer},
     family::Family,
     packed::Packed,
+    rest::Rest,
 };
 
 /// Where a change stands in the order of a collection: its revision, and its place within the transaction.
@@ -36,39 +40,6 @@ pub struct Slot {
     pub revision: Revision,
     /// The place within it.
     pub seq: u32,
-}
-
-/// What a writer decides about an object; the store adds revision and digests.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Content {
-    /// Its name.
-    pub key: ObjectKey,
-    /// This life of the name.
-    pub uid: Uid,
-    /// How often the spec changed.
-    pub generation: Generation,
-    /// What selectors look at.
-    pub labels: Labels,
-    /// What it needs.
-    pub refs: Arc<[Reference]>,
-    /// On whose behalf it exists.
-    pub owner: Option<Owner>,
-    /// The publisher that owns the spec.
-    pub manager: PublisherId,
-    /// Notes for people and programs.
-    pub annotations: Annotations,
-    /// Who still has something to do before a delete is done.
-    pub finalizers: Finalizers,
-    /// Whether a delete was asked for.
-    pub deleting: bool,
-    /// Whom it is for.
-    pub audience: Audience,
-    /// An encoded `google.protobuf.Any`; empty if there is none.
-    pub spec: Bytes,
-    /// The same for the status.
-    pub status: Bytes,
-    /// The generation that the status speaks of.
-    pub observed: Generation,
 }
 
 /// An object at the revision that last changed it.
@@ -105,93 +76,8 @@ struct Names {
     uid: Uid,
 }
 
-/// What few objects have.
-#[derive(Debug, Clone, Default)]
-struct Rest {
-    labels: Labels,
-    refs: Arc<[Reference]>,
-    /// Where the owner lies, within the head.
-    owner: Option<Range<usize>>,
-    annotations: Annotations,
-    finalizers: Finalizers,
-    deleting: bool,
-    audience: Audience,
-    /// As an encoded field of the object; empty for everyone.
-    audience_field: Box<[u8]>,
-    /// Mixed into the leaf for observers, who see the audience as well.
-    audience_leaf: Digest,
-}
-
-/// The end of an object, for everybody or for one lane.
-#[derive(Debug)]
-pub struct Grave {
-    /// What ended.
-    pub key: ObjectKey,
-    /// Its last life.
-    pub uid: Uid,
-    /// When.
-    pub slot: Slot,
-    /// Readers whose position is below this never saw it.
-    pub since: Revision,
-    /// What it referred to, for the order of removals.
-    pub refs: Arc<[Reference]>,
-    /// It still exists elsewhere.
-    pub out_of_scope: bool,
-}
-
 /// What an object has that has nothing else.
 static NOTHING: LazyLock<Rest> = LazyLock::new(Rest::default);
-
-/// The parts of an encoded object that are kept as they were written.
-#[derive(Clone, PartialEq, prost::Message)]
-struct Written {
-    #[prost(bytes = "bytes", tag = "11")]
-    spec: Bytes,
-    #[prost(bytes = "bytes", tag = "12")]
-    status: Bytes,
-}
-
-// === impl Content ===
-
-impl Content {
-    /// Reads what [`Record::encoded`] wrote for an observer, and the revision in it.
-    ///
-    /// # Errors
-    /// If it is no object.
-    pub(crate) fn decode(encoded: &Bytes) -> Result<(Self, Revision), String> {
-        let object = v1::Object::decode(encoded.clone()).map_err(|error| error.to_string())?;
-        let Written { spec, status } = Written::decode(encoded.clone()).map_err(|error| error.to_string())?;
-        let revision = Revision(object.revision);
-        let content = Self::from_wire(&object).map_err(|error| error.to_string())?;
-        Ok((Self { spec, status, ..content }, revision))
-    }
-
-    /// Reads what a writer decided from an object as it travels. The kind is that of the object, the manager must be
-    /// named.
-    ///
-    /// # Errors
-    /// If a name, a label, a reference or the audience is not one.
-    pub fn from_wire(object: &v1::Object) -> Result<Self, Invalid> {
-        let encode =
-            |any: &Option<prost_types::Any>| any.as_ref().map_or_else(Bytes::new, |any| any.encode_to_vec().into());
-        Ok(Self {
-            key: ObjectKey::new(Kind::new(&object.kind)?, &object.namespace, &object.name)?,
-            uid: Uid::new(&object.uid)?,
-            generation: Generation(object.generation),
-            labels: Labels::new(&object.labels)?,
-            refs: object.refs.iter().map(Reference::try_from).collect::<Result<_, _>>()?,
-            owner: object.owner.clone().map(Owner::from),
-            manager: PublisherId::new(&object.manager)?,
-            annotations: Annotations::new(object.annotations.clone())?,
-            finalizers: Finalizers::new(object.finalizers.iter().map(String::as_str))?,
-            deleting: object.deleting,
-            audience: Audience::from_wire(object.audience.as_ref())?,
-            spec: encode(&object.spec),
-            status: encode(&object.status),
-            observed: Generation(object.observed_generation),
-        })
-    }
-}
 
 // === impl Record ===
 
@@ -551,73 +437,6 @@ impl fmt::Debug for Record {
             .field("object", &self.to_wire())
             .field("leaf", &self.leaf(true))
             .finish()
-    }
-}
-
-// === impl Rest ===
-
-impl Rest {
-    /// What there is of that, if anything.
-    fn new(content: &Content, owner: Option<Range<usize>>) -> Option<Self> {
-        let Content { labels, refs, annotations, finalizers, deleting, audience, .. } = content;
-        let none = labels.is_empty()
-            && refs.is_empty()
-            && owner.is_none()
-            && annotations.is_empty()
-            && finalizers.is_empty()
-            && !deleting
-            && *audience == Audience::Everyone;
-        if none {
-            return None;
-        }
-        let audience_field = audience_field(audience);
-        let audience_leaf = if audience_field.is_empty() {
-            Digest::ZERO
-        } else {
-            let mut hasher = LeafHasher::extra();
-            hasher.part(&audience_field);
-            hasher.finish()
-        };
-        Some(Self {
-            labels: labels.clone(),
-            refs: refs.clone(),
-            owner,
-            annotations: annotations.clone(),
-            finalizers: finalizers.clone(),
-            deleting: *deleting,
-            audience: audience.clone(),
-            audience_field,
-            audience_leaf,
-        })
-    }
-
-    /// The same for everyone, if anything is left of it then.
-    fn without_audience(&self) -> Option<Self> {
-        let Self { labels, refs, owner, annotations, finalizers, deleting, .. } = self;
-        let none = labels.is_empty()
-            && refs.is_empty()
-            && owner.is_none()
-            && annotations.is_empty()
-            && finalizers.is_empty()
-            && !deleting;
-        (!none).then(|| Self {
-            labels: labels.clone(),
-            refs: refs.clone(),
-            owner: owner.clone(),
-            annotations: annotations.clone(),
-            finalizers: finalizers.clone(),
-            deleting: *deleting,
-            ..Self::default()
-        })
-    }
-}
-
-// === impl Grave ===
-
-impl Grave {
-    /// What it needed while it lived.
-    pub fn needs(&self) -> impl Iterator<Item = &ObjectKey> {
-        strong(&self.refs)
     }
 }
 
