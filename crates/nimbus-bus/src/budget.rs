@@ -1,5 +1,6 @@
-//! Memory that is shared by those who have begun something. When there is no more of it, who began first gives way: what is
-//! well meant ends soon.
+//! Memory that is shared by those who have begun something. When there is no more of it, somebody who began long ago gives way:
+//! what is well meant ends soon. Among some who did, it is one of those who have most, or the few bytes of one would go for
+//! the megabytes of another.
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +45,9 @@ pub(crate) struct Share {
     place: Option<u64>,
 }
 
+/// Among so many of those who began first, one who has most gives way.
+const FIRST: usize = 64;
+
 // === impl Budget ===
 
 impl Budget {
@@ -64,6 +68,13 @@ impl Budget {
 // === impl State ===
 
 impl State {
+    /// Who gives way for the one at `place`: of those who have as much within a factor of two, who began first.
+    fn next_to_go(&self, place: u64) -> Option<u64> {
+        let others = self.shares.iter().take(FIRST).filter(|(other, _)| **other != place);
+        let most = others.rev().max_by_key(|(_, (bytes, _))| bytes.checked_ilog2());
+        most.map(|(other, _)| *other).or_else(|| self.shares.keys().next().copied())
+    }
+
     fn give_back(&mut self, place: u64) -> Option<Arc<Mark>> {
         let (bytes, mark) = self.shares.remove(&place)?;
         self.bytes -= bytes;
@@ -78,7 +89,7 @@ impl Share {
         Self { budget, mark: Arc::default(), place: None }
     }
 
-    /// Has so much from now on. Who began first gives way, if there is not enough for all.
+    /// Has so much from now on. Others give way, if there is not enough for all.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes == 0 && self.place.is_none() {
             return;
@@ -98,9 +109,9 @@ impl Share {
         state.bytes = state.bytes + bytes - before.map_or(0, |(bytes, _)| bytes);
         let mut revoked = Vec::new();
         while state.bytes > self.budget.limit
-            && let Some(first) = state.shares.keys().next().copied()
+            && let Some(next) = state.next_to_go(place)
         {
-            revoked.extend(state.give_back(first));
+            revoked.extend(state.give_back(next));
         }
         drop(state);
         for mark in revoked {

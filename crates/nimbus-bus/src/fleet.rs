@@ -26,6 +26,7 @@ mod times;
 mod view;
 mod wait;
 mod watch;
+mod watched;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ pub(crate) use self::{
     registry::Fleet,
     report::Report,
     view::Viewer,
+    watched::WatchedFleet,
 };
 use self::{exception::required_key, propagation::Survey, target::Target, wait::Wait, watch::Watch};
 use crate::{fault, inner::Inner};

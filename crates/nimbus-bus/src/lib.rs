@@ -12,6 +12,7 @@ mod convert;
 mod embedded;
 mod fault;
 mod fleet;
+mod handmade;
 mod identity;
 mod incoming;
 mod inner;

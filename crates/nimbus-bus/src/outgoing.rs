@@ -16,7 +16,7 @@ use tonic::{Status, body::Body};
 use crate::{
     budget::{Budget, Share},
     config::Limits,
-    fault,
+    fault, handmade,
     metrics::Metrics,
 };
 
@@ -130,7 +130,8 @@ impl http_body::Body for Unread {
             let message = format!(
                 "bytes of answers that wait are limited to {most}, and this one has waited longest (hint: read it)"
             );
-            return Poll::Ready(Some(Err(fault::full("outgoing_bytes", message))));
+            // Whoever still reads learns why: an error of a body would only reset the stream.
+            return Poll::Ready(Some(handmade::end(&fault::full("outgoing_bytes", message))));
         }
         let piece = this.share.take(PIECE);
         if !piece.is_empty() {

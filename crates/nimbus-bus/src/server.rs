@@ -7,7 +7,7 @@ use nimbus_http2::{Connection, Drain};
 #[cfg(feature = "sim")]
 use nimbus_store::DrivenDisk;
 use nimbus_store::{Collection, OpenError};
-use nimbus_wire::v1::{fleet_server::FleetServer, leases_server::LeasesServer, publisher_server::PublisherServer};
+use nimbus_wire::v1::{leases_server::LeasesServer, publisher_server::PublisherServer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::Instant,
@@ -21,7 +21,7 @@ use tonic_health::{
 };
 
 use crate::{
-    calls::Calls, config::Config, connections::Connections, fleet::FleetService, inner::Inner, leasing::Leasing,
+    calls::Calls, config::Config, connections::Connections, fleet::WatchedFleet, inner::Inner, leasing::Leasing,
     metrics::Metrics, publishing::Publishing, readiness::Unready, reflection, schemas::Schemas, subscribe::BusService,
 };
 
@@ -121,9 +121,7 @@ impl Bus {
         let (inner, limits) = (&self.inner, &self.inner.config.limits);
         let (reflection, reflection_alpha) = reflection::services(inner.schemas.clone());
         let publisher = PublisherServer::new(Publishing(inner.clone())).max_decoding_message_size(limits.message_bytes);
-        let fleet = FleetServer::new(FleetService(inner.clone()))
-            .max_decoding_message_size(limits.message_bytes)
-            .max_encoding_message_size(usize::MAX);
+        let fleet = WatchedFleet::new(inner.clone());
         let leases = LeasesServer::new(Leasing(inner.clone())).max_decoding_message_size(limits.message_bytes);
         Routes::new(BusService::new(inner.clone()))
             .add_service(publisher)

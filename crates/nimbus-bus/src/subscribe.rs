@@ -8,24 +8,21 @@ mod stream;
 
 use std::{
     convert::Infallible,
-    future::Future,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use nimbus_wire::v1::{self, bus_server::BusServer};
-use tonic::{
-    Status,
-    body::Body,
-    codec::{Codec as _, Streaming},
-    metadata::MetadataMap,
-    server::NamedService,
-};
-use tonic_prost::ProstCodec;
+use nimbus_wire::v1::bus_server::BusServer;
+use tonic::{Status, body::Body, metadata::MetadataMap, server::NamedService};
 
 use self::{answer::Answer, stream::FrameStream};
-use crate::{identity::Identity, inner::Inner, outgoing::Shared, reading::Reading};
+use crate::{
+    handmade::{self, Answering},
+    identity::Identity,
+    inner::Inner,
+    outgoing::Shared,
+    reading::Reading,
+};
 
 /// `nimbus.v1.Bus`: subscriptions are answered here, all other calls by generated code.
 #[derive(Clone)]
@@ -33,8 +30,6 @@ pub(crate) struct BusService {
     inner: Arc<Inner>,
     others: BusServer<Reading>,
 }
-
-type BoxFuture<T> = Pin<Box<dyn Future<Output = Result<T, Infallible>> + Send>>;
 
 /// Subscriptions, as requests name them.
 pub(crate) const PATH: &str = "/nimbus.v1.Bus/Subscribe";
@@ -57,7 +52,7 @@ impl NamedService for BusService {
 impl tower::Service<http::Request<Body>> for BusService {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = BoxFuture<Self::Response>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         <BusServer<Reading> as tower::Service<http::Request<Body>>>::poll_ready(&mut self.others, cx)
@@ -69,34 +64,17 @@ impl tower::Service<http::Request<Body>> for BusService {
         }
         let inner = self.inner.clone();
         Box::pin(async move {
-            let stream = match open(inner, request).await {
-                Ok(stream) => stream,
-                Err(status) => return Ok(status.into_http()),
-            };
-            let mut response = http::Response::new(Body::new(stream));
-            let grpc = http::HeaderValue::from_static("application/grpc");
-            response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
-            response.extensions_mut().insert(Shared);
-            Ok(response)
+            let answered = handmade::asked(&inner, request).await.and_then(|(headers, request)| {
+                let identity = Identity::of(&MetadataMap::from_headers(headers));
+                Answer::to(inner, &identity, &request).map(FrameStream::new)
+            });
+            Ok(answered.map_or_else(Status::into_http, |stream| {
+                let mut response = handmade::answer(stream);
+                response.extensions_mut().insert(Shared);
+                response
+            }))
         })
     }
-}
-
-/// Reads the one message of the request and answers it.
-async fn open(inner: Arc<Inner>, request: http::Request<Body>) -> Result<FrameStream, Status> {
-    let (head, body) = request.into_parts();
-    if let Some(encoding) = head.headers.get("grpc-encoding").filter(|encoding| *encoding != "identity") {
-        return Err(Status::unimplemented(format!("grpc-encoding {encoding:?}: only identity is supported")));
-    }
-    let decoder = ProstCodec::<v1::Frame, v1::SubscribeRequest>::default().decoder();
-    let max = inner.config.limits.message_bytes;
-    let mut messages = Streaming::<v1::SubscribeRequest>::new_request(decoder, body, None, Some(max));
-    let message = tokio::time::timeout(inner.config.handshake_timeout, messages.message()).await;
-    let request = message
-        .map_err(|_| Status::deadline_exceeded("no request came after the headers"))??
-        .ok_or_else(|| Status::invalid_argument("a subscription needs one request message"))?;
-    let identity = Identity::of(&MetadataMap::from_headers(head.headers));
-    Answer::to(inner, &identity, &request).map(FrameStream::new)
 }
 
 #[cfg(test)]

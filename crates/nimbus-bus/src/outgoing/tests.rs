@@ -24,7 +24,10 @@ impl http_body::Body for Says {
 fn read(body: &mut Body) -> Option<Result<usize, Status>> {
     match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => None,
-        Poll::Ready(frame) => Some(frame.expect("it has no end").map(|frame| frame.into_data().unwrap().len())),
+        Poll::Ready(frame) => Some(match frame.expect("it has no end").unwrap().into_data() {
+            Ok(data) => Ok(data.len()),
+            Err(trailers) => Err(Status::from_header_map(trailers.trailers_ref().unwrap()).unwrap()),
+        }),
     }
 }
 
@@ -53,4 +56,18 @@ fn each_message_of_a_stream_is_held_to_the_limit_and_the_one_that_was_given_firs
         }
         assert_eq!((left, outgoing.bytes()), (100_000, 0), "{says:?}: who reads gets everything");
     }
+}
+
+/// Eight who watched an agent with much to say took all the room there is. Whoever had begun before them went for it, though it
+/// was a list of a few bytes that was about to be read.
+#[test]
+fn who_has_little_does_not_give_way_for_those_who_have_much() {
+    let limits = Limits { outgoing_bytes: 150_000, ..Limits::default() };
+    let outgoing = Outgoing::new(&limits, Metrics::default());
+    let hold = |bytes| outgoing.hold(http::Response::new(Body::new(Says([bytes].into())))).into_body();
+    let mut little = hold(5_000);
+    let mut much: Vec<_> = (0..8).map(|_| hold(140_000)).collect();
+    assert_eq!(read(&mut little).unwrap().unwrap(), 5_000);
+    let ends = much.iter_mut().map(|body| read(body).unwrap().is_err());
+    assert_eq!(ends.filter(|is_over| *is_over).count(), 7, "there is room for one");
 }

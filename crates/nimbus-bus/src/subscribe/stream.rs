@@ -14,6 +14,7 @@ use tokio::time::{Duration, Instant, Sleep};
 use tonic::Status;
 
 use crate::{
+    handmade,
     session::Order,
     subscribe::answer::{Answer, Phase},
 };
@@ -145,8 +146,7 @@ impl http_body::Body for FrameStream {
             Poll::Ready(Err(status)) => {
                 self.ended = true;
                 self.answer.inner.metrics.error(status.code());
-                let mut trailers = http::HeaderMap::new();
-                Poll::Ready(Some(status.add_header(&mut trailers).map(|()| HttpFrame::trailers(trailers))))
+                Poll::Ready(Some(handmade::end(&status)))
             }
         }
     }
