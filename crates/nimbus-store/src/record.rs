@@ -20,11 +20,12 @@ use nimbus_core::{
 use nimbus_wire::v1;
 use prost::{
     Message as _,
-    encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
+    encoding::{encoded_len_varint, key_len},
 };
 
+pub(crate) use self::encode::encode_draft;
 use crate::record::{
-    encode::{GENERATION, OBSERVED_GENERATION, REVISION, audience_field, leading_number, with_buffer},
+    encode::{GENERATION, OBSERVED_GENERATION, REVISION, audience_field, leading_number, put_revision, with_buffer},
     family::Family,
     packed::Packed,
 };
@@ -102,16 +103,23 @@ enum Body {
 #[derive(Debug)]
 struct Names {
     key: ObjectKey,
-    uid: Uid,
+    /// Fewer ask for it.
+    uid: OnceLock<Uid>,
+}
+
+/// What not all objects have.
+#[derive(Debug, Clone, Default)]
+struct Rest {
+    labels: Labels,
+    /// Where the owner lies, within the head.
+    owner: Option<Range<u32>>,
+    more: Option<Box<More>>,
 }
 
 /// What few objects have.
 #[derive(Debug, Clone, Default)]
-struct Rest {
-    labels: Labels,
+struct More {
     refs: Arc<[Reference]>,
-    /// Where the owner lies, within the head.
-    owner: Option<Range<usize>>,
     annotations: Annotations,
     finalizers: Finalizers,
     deleting: bool,
@@ -141,6 +149,7 @@ pub struct Grave {
 
 /// What an object has that has nothing else.
 static NOTHING: LazyLock<Rest> = LazyLock::new(Rest::default);
+static NOTHING_MORE: LazyLock<More> = LazyLock::new(More::default);
 
 /// The parts of an encoded object that are kept as they were written.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -199,7 +208,7 @@ impl Record {
     /// Packs an object and gives it its place in the order.
     pub fn new(content: Content, slot: Slot) -> Self {
         let record = Self::kept(&content, slot);
-        record.names.get_or_init(|| Box::new(Names { key: content.key, uid: content.uid }));
+        record.names.get_or_init(|| Box::new(Names::of(content.key)));
         record
     }
 
@@ -273,20 +282,25 @@ impl Record {
 
     /// This life of the name. Whoever has no use for it beyond the moment asks for [`Record::to_uid`].
     pub fn uid(&self) -> &Uid {
-        &self.names().uid
+        self.names().uid.get_or_init(|| self.packed().uid())
     }
 
     /// The same for a moment: a record remembers a uid that is borrowed from it.
     pub fn to_uid(&self) -> Uid {
-        match self.names.get() {
-            Some(names) => names.uid.clone(),
+        match self.names.get().and_then(|names| names.uid.get()) {
+            Some(uid) => uid.clone(),
             None => self.packed().uid(),
         }
     }
 
     /// Whether this is its life.
-    pub(crate) fn has_uid(&self, uid: &Uid) -> bool {
+    pub fn has_uid(&self, uid: &Uid) -> bool {
         self.packed().has_uid(uid)
+    }
+
+    /// Whether another object is of the same life.
+    pub fn has_life_of(&self, other: &Self) -> bool {
+        self.packed().has_uid_of(other.packed())
     }
 
     /// How often the spec changed.
@@ -311,7 +325,7 @@ impl Record {
 
     /// Whom it is for.
     pub fn audience(&self) -> &Audience {
-        &self.rest().audience
+        &self.more().audience
     }
 
     /// The publisher that owns the spec.
@@ -325,7 +339,7 @@ impl Record {
     /// Never: the bytes are our own encoding.
     pub fn owner(&self) -> Option<v1::Owner> {
         let owner = self.rest().owner.clone()?;
-        let bytes = &self.packed().parts().head[owner];
+        let bytes = &self.packed().parts().head[owner.start as usize..owner.end as usize];
         Some(v1::Owner::decode(bytes).expect("the store encoded it"))
     }
 
@@ -338,22 +352,22 @@ impl Record {
 
     /// What it refers to.
     pub fn refs(&self) -> &Arc<[Reference]> {
-        &self.rest().refs
+        &self.more().refs
     }
 
     /// Notes for people and programs.
     pub fn annotations(&self) -> Annotations {
-        self.rest().annotations.clone()
+        self.more().annotations.clone()
     }
 
     /// Who still has something to do before a delete is done.
     pub fn finalizers(&self) -> Finalizers {
-        self.rest().finalizers.clone()
+        self.more().finalizers.clone()
     }
 
     /// Whether a delete was asked for.
     pub fn is_deleting(&self) -> bool {
-        self.rest().deleting
+        self.more().deleting
     }
 
     /// The generation that the status speaks of.
@@ -422,12 +436,12 @@ impl Record {
 
     /// Everything that a writer decided.
     pub fn content(&self) -> Content {
-        let Rest { labels, refs, annotations, finalizers, deleting, audience, .. } = self.rest().clone();
+        let More { refs, annotations, finalizers, deleting, audience, .. } = self.more().clone();
         Content {
             key: self.to_key(),
             uid: self.to_uid(),
             generation: self.generation(),
-            labels,
+            labels: self.labels().clone(),
             refs,
             owner: self.owner().map(Owner::from),
             manager: self.manager().clone(),
@@ -443,11 +457,11 @@ impl Record {
 
     /// Whether a writer has decided this, whoever that is.
     pub(crate) fn is(&self, content: &Content) -> bool {
-        let Rest { labels, refs, annotations, finalizers, deleting, audience, .. } = self.rest();
+        let More { refs, annotations, finalizers, deleting, audience, .. } = self.more();
         self.has_spec(&content.spec)
             && self.has_uid(&content.uid)
             && self.generation() == content.generation
-            && *labels == content.labels
+            && *self.labels() == content.labels
             && *refs == content.refs
             && *annotations == content.annotations
             && *finalizers == content.finalizers
@@ -461,11 +475,11 @@ impl Record {
     /// The digest as seen by an agent, or by an observer, who sees the audience as well.
     pub fn leaf(&self, observer: bool) -> Digest {
         match &self.body {
-            Body::Bare(bare) if observer => bare.leaf(false).mixed(self.rest().audience_leaf),
+            Body::Bare(bare) if observer => bare.leaf(false).mixed(self.more().audience_leaf),
             Body::Bare(bare) => bare.leaf(false),
             Body::Here(packed) => {
                 let leaf = *self.leaf.get_or_init(|| self.digest(packed));
-                if observer { leaf.mixed(self.rest().audience_leaf) } else { leaf }
+                if observer { leaf.mixed(self.more().audience_leaf) } else { leaf }
             }
         }
     }
@@ -483,11 +497,9 @@ impl Record {
     /// Appends the encoded object, as an agent or an observer sees it.
     pub fn encode(&self, observer: bool, buffer: &mut Vec<u8>) {
         self.packed().put(&self.family, buffer);
-        // Also where it is zero.
-        encode_key(REVISION, WireType::Varint, buffer);
-        encode_varint(self.revision.0, buffer);
+        put_revision(buffer, self.revision);
         if observer {
-            buffer.extend_from_slice(&self.rest().audience_field);
+            buffer.extend_from_slice(&self.more().audience_field);
         }
     }
 
@@ -500,7 +512,7 @@ impl Record {
 
     /// How many bytes that is.
     pub fn encoded_len(&self, observer: bool) -> usize {
-        let audience = if observer { self.rest().audience_field.len() } else { 0 };
+        let audience = if observer { self.more().audience_field.len() } else { 0 };
         self.packed().len(&self.family) + key_len(REVISION) + encoded_len_varint(self.revision.0) + audience
     }
 
@@ -537,9 +549,12 @@ impl Record {
         self.rest.as_deref().unwrap_or_else(|| &NOTHING)
     }
 
+    fn more(&self) -> &More {
+        self.rest().more.as_deref().unwrap_or_else(|| &NOTHING_MORE)
+    }
+
     fn names(&self) -> &Names {
-        self.names
-            .get_or_init(|| Box::new(Names { key: self.to_key(), uid: self.packed().uid() }))
+        self.names.get_or_init(|| Box::new(Names::of(self.to_key())))
     }
 }
 
@@ -554,15 +569,45 @@ impl fmt::Debug for Record {
     }
 }
 
+// === impl Names ===
+
+impl Names {
+    fn of(key: ObjectKey) -> Self {
+        Self { key, uid: OnceLock::new() }
+    }
+}
+
 // === impl Rest ===
 
 impl Rest {
     /// What there is of that, if anything.
     fn new(content: &Content, owner: Option<Range<usize>>) -> Option<Self> {
-        let Content { labels, refs, annotations, finalizers, deleting, audience, .. } = content;
-        let none = labels.is_empty()
-            && refs.is_empty()
-            && owner.is_none()
+        let labels = content.labels.clone();
+        let place = |at: usize| u32::try_from(at).expect("object size is limited");
+        let owner = owner.map(|owner| place(owner.start)..place(owner.end));
+        Self { labels, owner, more: More::new(content).map(Box::new) }.if_any()
+    }
+
+    /// The same for everyone, if anything is left of it then.
+    fn without_audience(&self) -> Option<Self> {
+        let Self { labels, owner, more } = self;
+        let more = more.as_deref().and_then(More::without_audience).map(Box::new);
+        Self { labels: labels.clone(), owner: owner.clone(), more }.if_any()
+    }
+
+    fn if_any(self) -> Option<Self> {
+        let none = self.labels.is_empty() && self.owner.is_none() && self.more.is_none();
+        (!none).then_some(self)
+    }
+}
+
+// === impl More ===
+
+impl More {
+    /// What there is of that, if anything.
+    fn new(content: &Content) -> Option<Self> {
+        let Content { refs, annotations, finalizers, deleting, audience, .. } = content;
+        let none = refs.is_empty()
             && annotations.is_empty()
             && finalizers.is_empty()
             && !deleting
@@ -579,9 +624,7 @@ impl Rest {
             hasher.finish()
         };
         Some(Self {
-            labels: labels.clone(),
             refs: refs.clone(),
-            owner,
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),
             deleting: *deleting,
@@ -593,17 +636,10 @@ impl Rest {
 
     /// The same for everyone, if anything is left of it then.
     fn without_audience(&self) -> Option<Self> {
-        let Self { labels, refs, owner, annotations, finalizers, deleting, .. } = self;
-        let none = labels.is_empty()
-            && refs.is_empty()
-            && owner.is_none()
-            && annotations.is_empty()
-            && finalizers.is_empty()
-            && !deleting;
+        let Self { refs, annotations, finalizers, deleting, .. } = self;
+        let none = refs.is_empty() && annotations.is_empty() && finalizers.is_empty() && !deleting;
         (!none).then(|| Self {
-            labels: labels.clone(),
             refs: refs.clone(),
-            owner: owner.clone(),
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),
             deleting: *deleting,
