@@ -178,7 +178,7 @@ impl<S: Source> Editor<S> {
     fn txn(&self, op: Op, found: Option<&Record>) -> Txn {
         let precondition = Precondition {
             absent: found.is_none() && matches!(op, Op::Upsert(_)),
-            uid: found.map(|record| record.uid().clone()),
+            uid: found.map(Record::to_uid),
             revision: found.map(Record::revision),
             generation: None,
         };

@@ -6,8 +6,11 @@ mod booting;
 pub(crate) mod event;
 mod finishing;
 mod fleet;
+mod flight;
 pub(crate) mod flights;
 mod fresh;
+mod launching;
+mod ledger;
 mod memory;
 pub(crate) mod observing;
 mod planning;
@@ -43,8 +46,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     agents::Agents,
     event::Event,
+    flight::Desk,
     flights::Flights,
     fresh::Fresh,
+    ledger::SharedLedger,
     observing::Rounds,
     publishing::Phase,
     referring::SharedReferences,
@@ -52,7 +57,6 @@ use self::{
     sending::{Batch, Landed},
     station::{Shard, Station, StationId},
     tenure::Tenure,
-    versions::Versions,
     writeback::Writeback,
 };
 use crate::{
@@ -61,7 +65,6 @@ use crate::{
     erased::{ErasedTarget, ErasedWriter},
     instances::{ShardEvents, Shares},
     plan::Planned,
-    publications::Publications,
     queue::{Group, Lane, Queue},
     ready::Readiness,
     reflector::{Reflector, Reflectors},
@@ -140,7 +143,22 @@ impl Engine {
                 reflectors: self.reflectors.clone(),
                 references: at.references.clone(),
             });
-            at.common = Some(Arc::new(Common { reactor: at.reactor.clone(), surroundings, deadline: at.deadline }));
+            let (reactor, outputs, deadline) = (at.reactor.clone(), at.outputs.clone(), at.deadline);
+            let common = Arc::new(Common { reactor, surroundings, outputs, deadline });
+            for (shard, of) in at.shards.iter_mut().enumerate() {
+                of.desk = Some(Arc::new(Desk {
+                    station: at.id,
+                    shard,
+                    lane: at.lane,
+                    publisher: of.publisher.clone(),
+                    common: common.clone(),
+                    ledger: of.ledger.clone(),
+                    target: self.target.clone(),
+                    shares: self.shares.clone(),
+                    leases_there: self.same,
+                }));
+            }
+            at.common = Some(common);
         }
         for kind in self.kinds() {
             self.watch(&kind);
@@ -209,7 +227,11 @@ impl Engine {
                 if let Some(watched) = self.watched.get_mut(&kind) {
                     watched.told = batch.revision.or(watched.told);
                 }
-                if kind == memory::kind() { self.recall(&batch) } else { self.woken(&kind, &batch, &records, now) }
+                if kind == memory::kind() {
+                    self.recall(&batch, &records);
+                } else {
+                    self.woken(&kind, &batch, records, now);
+                }
             }
             Event::Finished(finished) => finished.into_iter().for_each(|finished| self.finished(finished, now)),
             Event::Landed(landed) => self.landed(landed, now),
@@ -313,9 +335,10 @@ impl Engine {
             Shard {
                 publisher: PublisherId::new(&publisher).expect("the name of a controller was checked"),
                 group: group(shard),
-                publications: Publications::default(),
+                ledger: SharedLedger::default(),
                 writeback: Writeback::default(),
-                versions: Versions::default(),
+                desk: None,
+                aloft: KeyMap::default(),
                 phase: Phase::Absent,
                 epoch: None,
                 attempt: 0,

@@ -167,9 +167,9 @@ impl Publications {
         self.owners.keys()
     }
 
-    /// Owners that may have something on the target and are not alive, in their order.
-    pub(crate) fn owners_not_in(&self, alive: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
-        let mut dead: Vec<_> = self.owners.keys().filter(|owner| !alive(owner)).cloned().collect();
+    /// Owners from before a start that have published nothing since and are not alive, in their order.
+    pub(crate) fn unsettled_not_in(&self, alive: impl Fn(&ObjectKey) -> bool) -> Vec<ObjectKey> {
+        let mut dead: Vec<_> = self.unsettled.iter().filter(|owner| !alive(owner)).cloned().collect();
         dead.sort_unstable();
         dead
     }

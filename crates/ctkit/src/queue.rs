@@ -1,6 +1,7 @@
 //! Keys that should be looked at, each by one at a time.
 
 mod add;
+mod apart;
 mod case;
 mod cause;
 mod counts;

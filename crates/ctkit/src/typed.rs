@@ -35,7 +35,7 @@ pub(crate) fn typed<K: Spec>(record: &Record) -> Result<Object<K>, ObjectError> 
 
 /// Everything about an object but its spec and status.
 pub(crate) fn meta(record: &Record) -> Meta {
-    let mut meta = Meta::new(record.key().clone(), record.uid().clone(), record.generation(), record.revision());
+    let mut meta = Meta::new(record.key().clone(), record.to_uid(), record.generation(), record.revision());
     meta.labels = record.labels().clone();
     meta.refs = record.refs().clone();
     meta.owner = record.owner();

@@ -6,7 +6,7 @@ mod target;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Store, functions};
+use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Store};
 use nimbus_core::Spec as _;
 use parking_lot::Mutex;
 
@@ -22,19 +22,17 @@ use crate::{
     usage::Usage,
 };
 
-/// A reactor as a trait: it is told what was dealt with before a restart, so the kit writes that down.
-struct Remembering;
+/// What follows from a workload.
+struct Placements {
+    /// Wants to be told what was dealt with before a restart, so that the kit writes it down.
+    remembers: bool,
+}
 
 /// Runs a controller until everything is written.
 pub(crate) async fn run(arguments: &Arguments, progress: &Arc<Progress>) -> anyhow::Result<Finish> {
     let source = Workloads::new(arguments.objects, arguments.payload, progress.clone());
     let writes = source.writes();
-    let controller = if arguments.remember {
-        Controller::new::<WorkloadMessage>(Remembering)
-    } else {
-        let reactor = functions().on_apply(|cx, workload| async move { react(&cx, &workload).await });
-        Controller::new::<WorkloadMessage>(reactor)
-    };
+    let controller = Controller::new::<WorkloadMessage>(Placements { remembers: arguments.remember });
     let controller = controller.named("bench").publishes::<PlacementSpec>();
     let controller = if arguments.status { controller } else { controller.without_ready_condition() };
     let (finish, children) = match arguments.publish {
@@ -73,17 +71,17 @@ async fn finish(manager: Manager, progress: &Progress) -> anyhow::Result<Finish>
     finish
 }
 
-/// Publishes the child of an object.
-async fn react(cx: &Context, workload: &Object<WorkloadMessage>) -> Result<Action, Failure> {
-    if let Some(placement) = workload.spec.placement() {
-        let zone = &workload.spec.zone;
-        cx.publish(Object::derived(workload, "placement", placement).label("zone", zone)).await?;
-    }
-    Ok(Action::done())
-}
-
-impl Reactor<WorkloadMessage> for Remembering {
+impl Reactor<WorkloadMessage> for Placements {
+    /// Publishes the child of an object.
     async fn on_apply(&self, cx: &Context, workload: Arc<Object<WorkloadMessage>>) -> Result<Action, Failure> {
-        react(cx, &workload).await
+        if let Some(placement) = workload.spec.placement() {
+            let zone = &workload.spec.zone;
+            cx.publish(Object::derived(&workload, "placement", placement).label("zone", zone)).await?;
+        }
+        Ok(Action::done())
+    }
+
+    fn remembers(&self) -> bool {
+        self.remembers
     }
 }

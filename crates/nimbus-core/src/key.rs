@@ -119,8 +119,14 @@ impl ObjectKey {
             check_name("namespace", namespace)?;
         }
         check_name("name", name)?;
-        let hash = HASHES.hash_one((kind.as_str(), namespace, name));
-        Ok(Self(Arc::new(Parts { hash, kind, names: Names::new(namespace, name) })))
+        let names = Names::new(namespace, name);
+        // What is hashed says where each of the three begins.
+        let (text, lengths) = (names.text().1, [kind.as_str().len() as u32, namespace.len() as u32]);
+        let mut hasher = HASHES.build_hasher();
+        hasher.write_u64(u64::from(lengths[0]) << 32 | u64::from(lengths[1]));
+        hasher.write(kind.as_str().as_bytes());
+        hasher.write(text.as_bytes());
+        Ok(Self(Arc::new(Parts { hash: hasher.finish(), kind, names })))
     }
 
     /// The kind of the object.

@@ -71,9 +71,10 @@ impl Labels {
     #[must_use]
     pub(crate) fn with(&self, key: &str, value: &str) -> Self {
         let mut scratch = Scratch::default();
-        let (before, after): (Vec<_>, Vec<_>) =
-            self.iter().filter(|(other, _)| *other != key).partition(|(other, _)| *other < key);
-        for (key, value) in before.into_iter().chain([(key, value)]).chain(after) {
+        let others = || self.iter().filter(|(other, _)| *other != key);
+        let (before, after) =
+            (others().take_while(|(other, _)| *other < key), others().skip_while(|(other, _)| *other < key));
+        for (key, value) in before.chain([(key, value)]).chain(after) {
             scratch.label(key, value);
         }
         scratch.labels()

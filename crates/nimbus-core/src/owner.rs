@@ -36,6 +36,14 @@ impl Owner {
         }
     }
 
+    /// Which life of this object it is, if it is this object and that need not be made.
+    pub fn life_of(&self, key: &ObjectKey) -> Option<&Uid> {
+        match &self.0 {
+            Of::Object(own, life) if own == key => Some(life),
+            _ => None,
+        }
+    }
+
     /// Whether it is this life of this object.
     pub fn is(&self, key: &ObjectKey, uid: &Uid) -> bool {
         match &self.0 {

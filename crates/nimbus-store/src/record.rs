@@ -21,16 +21,16 @@ use nimbus_core::{
 use nimbus_wire::v1;
 use prost::{
     Message as _,
-    encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len},
+    encoding::{encoded_len_varint, key_len},
 };
 
 pub use self::content::Content;
-pub(crate) use self::grave::Grave;
+pub(crate) use self::{encode::encode_draft, grave::Grave};
 use crate::record::{
-    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, with_buffer},
+    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, put_revision, with_buffer},
     family::Family,
     packed::Packed,
-    rest::Rest,
+    rest::{More, Rest},
 };
 
 /// Where a change stands in the order of a collection: its revision, and its place within the transaction.
@@ -73,11 +73,13 @@ enum Body {
 #[derive(Debug)]
 struct Names {
     key: ObjectKey,
-    uid: Uid,
+    /// Fewer ask for it.
+    uid: OnceLock<Uid>,
 }
 
 /// What an object has that has nothing else.
 static NOTHING: LazyLock<Rest> = LazyLock::new(Rest::default);
+static NOTHING_MORE: LazyLock<More> = LazyLock::new(More::default);
 
 // === impl Record ===
 
@@ -85,7 +87,7 @@ impl Record {
     /// Packs an object and gives it its place in the order.
     pub fn new(content: Content, slot: Slot) -> Self {
         let record = Self::kept(&content, slot);
-        record.names.get_or_init(|| Box::new(Names { key: content.key, uid: content.uid }));
+        record.names.get_or_init(|| Box::new(Names::of(content.key)));
         record
     }
 
@@ -159,20 +161,25 @@ impl Record {
 
     /// This life of the name. Whoever has no use for it beyond the moment asks for [`Record::to_uid`].
     pub fn uid(&self) -> &Uid {
-        &self.names().uid
+        self.names().uid.get_or_init(|| self.packed().uid())
     }
 
     /// The same for a moment: a record remembers a uid that is borrowed from it.
     pub fn to_uid(&self) -> Uid {
-        match self.names.get() {
-            Some(names) => names.uid.clone(),
+        match self.names.get().and_then(|names| names.uid.get()) {
+            Some(uid) => uid.clone(),
             None => self.packed().uid(),
         }
     }
 
     /// Whether this is its life.
-    pub(crate) fn has_uid(&self, uid: &Uid) -> bool {
+    pub fn has_uid(&self, uid: &Uid) -> bool {
         self.packed().has_uid(uid)
+    }
+
+    /// Whether another object is of the same life.
+    pub fn has_life_of(&self, other: &Self) -> bool {
+        self.packed().has_uid_of(other.packed())
     }
 
     /// How often the spec changed.
@@ -197,7 +204,7 @@ impl Record {
 
     /// Whom it is for.
     pub fn audience(&self) -> &Audience {
-        &self.rest().audience
+        &self.more().audience
     }
 
     /// The publisher that owns the spec.
@@ -211,7 +218,7 @@ impl Record {
     /// Never: the bytes are our own encoding.
     pub fn owner(&self) -> Option<v1::Owner> {
         let owner = self.rest().owner.clone()?;
-        let bytes = &self.packed().parts().head[owner];
+        let bytes = &self.packed().parts().head[owner.start as usize..owner.end as usize];
         Some(v1::Owner::decode(bytes).expect("the store encoded it"))
     }
 
@@ -224,22 +231,22 @@ impl Record {
 
     /// What it refers to.
     pub fn refs(&self) -> &Arc<[Reference]> {
-        &self.rest().refs
+        &self.more().refs
     }
 
     /// Notes for people and programs.
     pub fn annotations(&self) -> Annotations {
-        self.rest().annotations.clone()
+        self.more().annotations.clone()
     }
 
     /// Who still has something to do before a delete is done.
     pub fn finalizers(&self) -> Finalizers {
-        self.rest().finalizers.clone()
+        self.more().finalizers.clone()
     }
 
     /// Whether a delete was asked for.
     pub fn is_deleting(&self) -> bool {
-        self.rest().deleting
+        self.more().deleting
     }
 
     /// The generation that the status speaks of.
@@ -308,12 +315,12 @@ impl Record {
 
     /// Everything that a writer decided.
     pub fn content(&self) -> Content {
-        let Rest { labels, refs, annotations, finalizers, deleting, audience, .. } = self.rest().clone();
+        let More { refs, annotations, finalizers, deleting, audience, .. } = self.more().clone();
         Content {
             key: self.to_key(),
             uid: self.to_uid(),
             generation: self.generation(),
-            labels,
+            labels: self.labels().clone(),
             refs,
             owner: self.owner().map(Owner::from),
             manager: self.manager().clone(),
@@ -329,11 +336,11 @@ impl Record {
 
     /// Whether a writer has decided this, whoever that is.
     pub(crate) fn is(&self, content: &Content) -> bool {
-        let Rest { labels, refs, annotations, finalizers, deleting, audience, .. } = self.rest();
+        let More { refs, annotations, finalizers, deleting, audience, .. } = self.more();
         self.has_spec(&content.spec)
             && self.has_uid(&content.uid)
             && self.generation() == content.generation
-            && *labels == content.labels
+            && *self.labels() == content.labels
             && *refs == content.refs
             && *annotations == content.annotations
             && *finalizers == content.finalizers
@@ -347,11 +354,11 @@ impl Record {
     /// The digest as seen by an agent, or by an observer, who sees the audience as well.
     pub fn leaf(&self, observer: bool) -> Digest {
         match &self.body {
-            Body::Bare(bare) if observer => bare.leaf(false).mixed(self.rest().audience_leaf),
+            Body::Bare(bare) if observer => bare.leaf(false).mixed(self.more().audience_leaf),
             Body::Bare(bare) => bare.leaf(false),
             Body::Here(packed) => {
                 let leaf = *self.leaf.get_or_init(|| self.digest(packed));
-                if observer { leaf.mixed(self.rest().audience_leaf) } else { leaf }
+                if observer { leaf.mixed(self.more().audience_leaf) } else { leaf }
             }
         }
     }
@@ -369,11 +376,9 @@ impl Record {
     /// Appends the encoded object, as an agent or an observer sees it.
     pub fn encode(&self, observer: bool, buffer: &mut Vec<u8>) {
         self.packed().put(&self.family, buffer);
-        // Also where it is zero.
-        encode_key(REVISION, WireType::Varint, buffer);
-        encode_varint(self.revision.0, buffer);
+        put_revision(buffer, self.revision);
         if observer {
-            buffer.extend_from_slice(&self.rest().audience_field);
+            buffer.extend_from_slice(&self.more().audience_field);
         }
     }
 
@@ -386,7 +391,7 @@ impl Record {
 
     /// How many bytes that is.
     pub fn encoded_len(&self, observer: bool) -> usize {
-        let audience = if observer { self.rest().audience_field.len() } else { 0 };
+        let audience = if observer { self.more().audience_field.len() } else { 0 };
         self.packed().len(&self.family) + key_len(REVISION) + encoded_len_varint(self.revision.0) + audience
     }
 
@@ -423,9 +428,12 @@ impl Record {
         self.rest.as_deref().unwrap_or_else(|| &NOTHING)
     }
 
+    fn more(&self) -> &More {
+        self.rest().more.as_deref().unwrap_or_else(|| &NOTHING_MORE)
+    }
+
     fn names(&self) -> &Names {
-        self.names
-            .get_or_init(|| Box::new(Names { key: self.to_key(), uid: self.packed().uid() }))
+        self.names.get_or_init(|| Box::new(Names::of(self.to_key())))
     }
 }
 
@@ -437,6 +445,14 @@ impl fmt::Debug for Record {
             .field("object", &self.to_wire())
             .field("leaf", &self.leaf(true))
             .finish()
+    }
+}
+
+// === impl Names ===
+
+impl Names {
+    fn of(key: ObjectKey) -> Self {
+        Self { key, uid: OnceLock::new() }
     }
 }
 

@@ -171,7 +171,7 @@ impl<T: Item> Node<T> {
 
     fn insert(&mut self, item: T) -> Inserted<T> {
         match self {
-            Self::Leaf(row) => match row.search(item.key()) {
+            Self::Leaf(row) => match row.search_back(item.key()) {
                 Ok(at) => Inserted::Done(Some(mem::replace(Arc::make_mut(row).get_mut(at), item))),
                 Err(at) if row.is_full() => Inserted::Full(at, item),
                 Err(at) => {
@@ -181,7 +181,7 @@ impl<T: Item> Node<T> {
             },
             Self::Branch(row) => {
                 let row = Arc::make_mut(row);
-                let at = row.child_of(item.key());
+                let at = row.child_of_new(item.key());
                 match row.get_mut(at).node.insert(item) {
                     Inserted::Done(old) => Inserted::Done(old),
                     Inserted::Split(right) => row.adopt(at + 1, right),
@@ -256,6 +256,14 @@ impl<T: Item> Row<T> {
     fn search(&self, key: T::Key<'_>) -> Result<usize, usize> {
         self.search_by(0, |item| T::order(item.key(), key))
     }
+
+    /// The same, sooner if it comes after all that is there: most things are put in in their order.
+    fn search_back(&self, key: T::Key<'_>) -> Result<usize, usize> {
+        match self.len().checked_sub(1) {
+            Some(last) if T::order(self.get(last).key(), key).is_lt() => Err(last + 1),
+            _ => self.search(key),
+        }
+    }
 }
 
 impl<T: Item> Row<Child<T>> {
@@ -264,6 +272,14 @@ impl<T: Item> Row<Child<T>> {
         match self.search_by(1, |child| T::order(T::place(&child.mark), key)) {
             Ok(at) => at,
             Err(after) => after - 1,
+        }
+    }
+
+    /// The same, sooner if it is the last.
+    fn child_of_new(&self, key: T::Key<'_>) -> usize {
+        match self.len() - 1 {
+            last @ 1.. if T::order(T::place(&self.get(last).mark), key).is_le() => last,
+            _ => self.child_of(key),
         }
     }
 

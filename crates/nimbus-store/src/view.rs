@@ -8,8 +8,7 @@ use std::{cmp::Ordering, ops::Bound, sync::Arc};
 use imbl::OrdMap;
 use nimbus_core::{AgentId, Audience, ObjectKey, Revision, Selector, Uid};
 
-use self::entry::place_of;
-pub(crate) use self::entry::{Entry, Seat, Seats};
+pub(crate) use self::entry::{Entry, Seat, Seats, compare_places, mark_of, place_of};
 use crate::{
     lane::{Address, Lane},
     record::{Record, Slot},

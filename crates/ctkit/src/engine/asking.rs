@@ -25,8 +25,14 @@ impl Engine {
     pub(crate) fn command(&mut self, command: Command, now: Instant) {
         match command {
             // Whoever does not wait for the answer any more need not get it.
-            Command::Entries(answer) => drop(answer.send(self.entries(now))),
-            Command::Explain(station, key, answer) => drop(answer.send(self.explain(station, &key, now))),
+            Command::Entries(answer) => {
+                self.adopt_all(now);
+                drop(answer.send(self.entries(now)));
+            }
+            Command::Explain(station, key, answer) => {
+                self.adopt(station, &key, now);
+                drop(answer.send(self.explain(station, &key, now)));
+            }
             Command::Dangling(station, answer) => drop(answer.send(self.dangling(station, now))),
             Command::Settled(answer) => self.settled.push(answer),
             Command::Pause(station, None) => self.queue.pause_lane(self.stations[station.0].lane),
@@ -35,7 +41,7 @@ impl Engine {
             Command::Resume(station, Some(key)) => self.resume_by_hand(station, &key, now),
             Command::Wake(station, key) => {
                 let at = &self.stations[station.0];
-                self.queue.add_in(at.group_of(&key), at.lane, key, Cause::Manual, now);
+                self.enqueue(at.id, key, Cause::Manual, now);
             }
         }
     }
@@ -74,7 +80,7 @@ impl Engine {
         let at = &self.stations[station.0];
         let entry = self.queue.get(at.lane, key).and_then(|view| self.entry(&view, now));
         let known = at.known.get(key);
-        let published: Vec<_> = at.shards[at.shard_of(key)].publications.children(key).cloned().collect();
+        let published: Vec<_> = at.shards[at.shard_of(key)].ledger.lock().publications.children(key).cloned().collect();
         if entry.is_none() && known.is_none() && published.is_empty() {
             return None;
         }

@@ -46,6 +46,17 @@ struct Rest {
     after: Option<ObjectKey>,
 }
 
+/// A part of what is to be looked at.
+#[derive(Default)]
+pub(crate) struct Part {
+    /// Those of which nothing is known, in their newest version.
+    pub(crate) first: Vec<Arc<Record>>,
+    /// Those that were read once more after somebody had looked at them.
+    pub(crate) again: Vec<ObjectKey>,
+    /// When they were the newest; see [`Station::edits`].
+    edits: u64,
+}
+
 /// Objects that are put into the queue at once. Enough for whoever takes them out not to run dry; the others take up no
 /// room there.
 const PART: usize = 1024;
@@ -70,10 +81,12 @@ impl Engine {
         let (edits, lists) = (at.edits(), !at.listed);
         let rest = Rest { edits, list: at.snapshot(), after: None };
         let of = &mut at.shards[shard];
-        of.publications.recover(&before);
+        let mut ledger = of.ledger.lock();
+        ledger.publications.recover(&before);
         self.flights
             .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
-        of.versions.recover(&before);
+        ledger.versions.recover(&before);
+        drop(ledger);
         let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
         let (listed, waiting) = (VecDeque::new(), KeySet::default());
         of.phase = Phase::Booting(Boot { sync, before, rest: Some(rest), listed, lists, waiting, begun: now });
@@ -83,20 +96,22 @@ impl Engine {
         self.queue.open_group(self.stations[station.0].shards[shard].group, now);
     }
 
-    /// An object of a list that has not ended is to be looked at, if its shard has begun to look at all of them. Says
-    /// whether this was all there is to do.
-    pub(crate) fn list(&mut self, station: StationId, record: &Arc<Record>) -> bool {
-        let at = &mut self.stations[station.0];
-        let shard = at.shard_of(record.key());
-        let of = &mut at.shards[shard];
-        let Phase::Booting(boot) = &mut of.phase else { return false };
-        // What is remembered of it is of before this sync.
-        let was_begun = at.known.get(record.key()).is_some_and(|known| known.begun == of.attempt);
-        let is_next = boot.lists && !was_begun;
-        if is_next {
-            boot.listed.push_back(record.clone());
+    /// Objects of a list that has not ended are to be looked at, if their shards have begun to look at all of them. Gives
+    /// back the others.
+    pub(crate) fn list(&mut self, station: StationId, mut records: Vec<Arc<Record>>) -> Vec<Arc<Record>> {
+        let shards = self.stations[station.0].shards.len();
+        for (shard, of) in self.stations[station.0].shards.iter_mut().enumerate() {
+            let Phase::Booting(boot) = &mut of.phase else { continue };
+            if !boot.lists {
+            } else if shards == 1 {
+                // Nobody need look at any of them before its turn has come.
+                boot.listed.extend(records.drain(..));
+            } else {
+                boot.listed
+                    .extend(records.extract_if(.., |record| shard_of(record.key(), shards) == shard));
+            }
         }
-        is_next
+        records
     }
 
     /// The first list has ended: what is not in it is gone.
@@ -115,8 +130,16 @@ impl Engine {
         let mut fed = false;
         for index in 0..self.stations.len() {
             for shard in 0..self.stations[index].shards.len() {
-                if self.stations[index].feed(shard, &mut self.queue, now) {
+                let at = &mut self.stations[index];
+                // What can be launched is, as soon as there is room for it.
+                if at.launches(self.dry_run) && self.queue.is_free(at.lane) {
+                    continue;
+                }
+                if let Some(again) = at.feed(shard, &mut self.queue, now) {
                     fed = true;
+                    for key in again {
+                        self.wake(StationId(index), &key, true, now);
+                    }
                     self.close_if_booted(StationId(index), shard);
                 }
             }
@@ -148,9 +171,9 @@ impl Engine {
                 .any(|child| !boot.before.contains_key(child))
     }
 
-    fn close_if_booted(&mut self, station: StationId, shard: usize) {
+    pub(crate) fn close_if_booted(&mut self, station: StationId, shard: usize) {
         let of = &mut self.stations[station.0].shards[shard];
-        if !matches!(&of.phase, Phase::Booting(boot) if boot.is_done()) {
+        if !matches!(&of.phase, Phase::Booting(boot) if boot.is_done(of.aloft.is_empty())) {
             return;
         }
         let Phase::Booting(Boot { mut sync, .. }) = std::mem::replace(&mut of.phase, Phase::Closing) else {
@@ -158,7 +181,7 @@ impl Engine {
         };
         // What was published for objects that have failed since stays, as it is by now: they may be published again before
         // the bus hears this.
-        let keep = of.publications.survivors();
+        let keep = of.ledger.lock().publications.survivors();
         let (attempt, runner) = (of.attempt, self.runner.clone());
         self.runner.tracker.spawn(async move {
             let closed = async {
@@ -179,23 +202,33 @@ impl Engine {
 // === impl Boot ===
 
 impl Boot {
-    /// Whether every object was looked at.
-    fn is_done(&self) -> bool {
-        let is_listed = !self.lists && self.rest.is_none() && self.listed.is_empty();
-        is_listed && (self.waiting.is_empty() || planted::is(Bug::EndSyncEarly))
+    /// Somebody will say that this one was looked at.
+    pub(crate) fn expect(&mut self, key: &ObjectKey) {
+        self.waiting.insert(key.clone());
     }
 
-    /// The next objects, and when they were the newest; see [`Station::edits`].
-    fn next(&mut self, kind: &Kind, is_its: impl Fn(&ObjectKey) -> bool) -> Option<(Vec<Arc<Record>>, u64)> {
+    /// Whether every object was looked at. Others may be in flight.
+    fn is_done(&self, has_landed: bool) -> bool {
+        let is_listed = !self.lists && self.rest.is_none() && self.listed.is_empty();
+        is_listed && ((self.waiting.is_empty() && has_landed) || planted::is(Bug::EndSyncEarly))
+    }
+
+    /// The next objects, so many at most, and when they were the newest; see [`Station::edits`].
+    fn next(
+        &mut self,
+        kind: &Kind,
+        is_its: impl Fn(&ObjectKey) -> bool,
+        most: usize,
+    ) -> Option<(Vec<Arc<Record>>, u64)> {
         let Some(Rest { list, after, edits }) = &mut self.rest else {
             // They came before anything was replaced, or it does not matter what they were.
-            let part = self.listed.len().min(PART);
+            let part = self.listed.len().min(most);
             return (part > 0).then(|| (self.listed.drain(..part).collect(), 0));
         };
         let records = list.list_after(kind, after.as_ref()).filter(|record| is_its(record.key()));
-        let (part, edits): (Vec<_>, _) = (records.take(PART).cloned().collect(), *edits);
+        let (part, edits): (Vec<_>, _) = (records.take(most).cloned().collect(), *edits);
         *after = part.last().map(|record| record.key().clone());
-        if part.len() < PART {
+        if part.len() < most {
             self.rest = None;
         }
         Some((part, edits))
@@ -208,14 +241,20 @@ impl Station {
     /// What was dealt with or published before, and is not listed, is gone: it is looked at as well.
     fn look_for_gone(&mut self, shard: usize, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) {
         let (list, shards) = (self.snapshot(), self.shards.len());
-        let of = &mut self.shards[shard];
-        let Phase::Booting(boot) = &mut of.phase else { return };
+        let of = &self.shards[shard];
         let is_listed = |key: &ObjectKey| list.get(key).is_some();
-        let mut gone: Vec<_> = self.known.keys().filter(|key| shard_of(key, shards) == shard).cloned().collect();
+        // What was listed during this attempt, and is not any more, is told of like every other change.
+        let before = self.known.iter().filter(|(_, known)| known.begun != of.attempt).map(|(key, _)| key);
+        let mut gone: Vec<_> = before.filter(|key| shard_of(key, shards) == shard).cloned().collect();
         gone.retain(|key| !is_listed(key));
-        gone.extend(of.publications.owners_not_in(is_listed));
+        gone.extend(of.ledger.lock().publications.unsettled_not_in(is_listed));
         gone.sort_unstable();
         gone.dedup();
+        for key in &gone {
+            self.adopt(key, queue, now);
+        }
+        let of = &mut self.shards[shard];
+        let Phase::Booting(boot) = &mut of.phase else { return };
         for key in &gone {
             queue.add_in(of.group, self.lane, key.clone(), Cause::Boot, now);
         }
@@ -230,32 +269,92 @@ impl Station {
             let owner = boot.before.get(child).and_then(|record| record.owner());
             owner.is_some_and(|owner| owner.uid == life.as_str())
         };
-        of.publications.children(key).any(is_of_life)
+        of.ledger.lock().publications.children(key).any(is_of_life)
     }
 
-    /// The same for one shard.
-    fn feed(&mut self, shard: usize, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) -> bool {
-        let shards = self.shards.len();
-        let of = &mut self.shards[shard];
-        let Phase::Booting(boot) = &mut of.phase else { return false };
-        if queue.counts(self.lane).ready >= PART || queue.is_group_closed(of.group) {
-            return false;
+    /// Puts more of what is to be looked at into the queue, where it is almost empty. Says which objects have been read once
+    /// more since they were looked at; `None` if there was nothing at all.
+    fn feed(&mut self, shard: usize, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) -> Option<Vec<ObjectKey>> {
+        if queue.counts(self.lane).ready >= PART || queue.is_group_closed(self.shards[shard].group) {
+            return None;
         }
-        let Some((part, edits)) = boot.next(&self.kind, |key| shard_of(key, shards) == shard) else { return false };
-        let mut fresh = Vec::with_capacity(part.len());
+        if !self.has_more_to_boot(shard) {
+            return None;
+        }
+        let Part { first, again, edits } = self.take_part(shard, PART, queue, now);
+        for record in &first {
+            self.look_at_first(shard, record.key(), queue, now);
+        }
+        self.fresh.extend(first, edits);
+        Some(again)
+    }
+
+    /// Whether there are objects that were listed and are not in the queue yet.
+    pub(crate) fn has_more_to_boot(&self, shard: usize) -> bool {
+        let Phase::Booting(boot) = &self.shards[shard].phase else { return false };
+        boot.rest.is_some() || !boot.listed.is_empty()
+    }
+
+    /// The next objects of the list. What is known of them already is in the queue then, or need not be looked at.
+    pub(crate) fn take_part(
+        &mut self,
+        shard: usize,
+        most: usize,
+        queue: &mut Queue<ObjectKey, KeyHashes>,
+        now: Instant,
+    ) -> Part {
+        let (shards, newest) = (self.shards.len(), self.edits());
+        let of = &mut self.shards[shard];
+        let attempt = of.attempt;
+        let Phase::Booting(boot) = &mut of.phase else { return Part::default() };
+        let is_next = boot.rest.is_none();
+        let Some((part, edits)) = boot.next(&self.kind, |key| shard_of(key, shards) == shard, most) else {
+            return Part::default();
+        };
+        let (mut first, mut again) = (Vec::with_capacity(part.len()), Vec::new());
         for record in part {
             let key = record.key();
-            let was_edited = self.known.get(key).is_some_and(|known| known.begun == of.attempt);
-            if !was_edited {
-                boot.waiting.insert(key.clone());
-                queue.add_in(of.group, self.lane, key.clone(), Cause::Boot, now);
-                fresh.push(record);
-            } else if queue.get(self.lane, key).is_some_and(|view| matches!(view.state, State::Running { .. })) {
-                // Somebody was faster than the list, and is about to have looked at it.
-                boot.waiting.insert(key.clone());
+            // What had come when this began may be told of once more.
+            let is_seen = |seen: Option<&Arc<Record>>| seen.is_some_and(|seen| Arc::ptr_eq(seen, &record));
+            if let Some(aloft) = self.shards[shard].aloft.get(key) {
+                if aloft.attempt != attempt {
+                    self.adopt(key, queue, now);
+                    self.look_at_first(shard, key, queue, now);
+                } else if !is_seen(Some(&aloft.record)) {
+                    again.push(key.clone());
+                }
+                continue;
+            }
+            let known = self.known.get(key).map(|known| (known.begun == attempt, is_seen(known.seen())));
+            match known {
+                None if queue.get(self.lane, key).is_some() => self.look_at_first(shard, key, queue, now),
+                None if edits != newest => match self.find(key) {
+                    Some(newest) => first.push(newest),
+                    None => self.look_at_first(shard, key, queue, now),
+                },
+                None => first.push(record),
+                Some((false, _)) => self.look_at_first(shard, key, queue, now),
+                Some((true, is_seen)) => {
+                    if queue.get(self.lane, key).is_some_and(|view| matches!(view.state, State::Running { .. }))
+                        && let Phase::Booting(boot) = &mut self.shards[shard].phase
+                    {
+                        // Somebody was faster than the list, and is about to have looked at it.
+                        boot.expect(key);
+                    }
+                    if is_next && !is_seen {
+                        again.push(key.clone());
+                    }
+                }
             }
         }
-        self.fresh.extend(fresh, edits);
-        true
+        Part { first, again, edits: newest }
+    }
+
+    /// Puts an object into the queue for the first look at it.
+    fn look_at_first(&mut self, shard: usize, key: &ObjectKey, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) {
+        let of = &mut self.shards[shard];
+        let Phase::Booting(boot) = &mut of.phase else { return };
+        boot.expect(key);
+        queue.add_in(of.group, self.lane, key.clone(), Cause::Boot, now);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nimbus_core::{
-    Failure, ObjectKey,
+    ObjectKey,
     planted::{self, Bug},
 };
 use nimbus_store::Record;
@@ -22,7 +22,6 @@ use crate::{
         station::{Known, StationId},
         writeback::{Memory, StatusWish},
     },
-    publications::Owner,
     queue::{Cause, Finish, Lane},
     standing::{self, Code, Ready},
 };
@@ -38,6 +37,7 @@ impl Engine {
             // Nothing comes of it, but that the object can be looked at again, if it is ours again.
             return self.give_back(station, &key, now);
         }
+        self.adopt(station, &key, now);
         let at = &mut self.stations[station.0];
         if at.rounds.is_some()
             && let Some(known) = at.known.get_mut(&key)
@@ -79,46 +79,35 @@ impl Engine {
         now: Instant,
     ) {
         let at = &mut self.stations[station.0];
-        if let Some(child) = wishes.children.iter().find(|child| !at.outputs.contains(child.key.kind())) {
-            let kind = child.key.kind();
-            let message = format!("{} does not say that it publishes {kind} (hint: Controller::publishes)", at.name);
-            let failure = Failure::new(message).with_code("UNDECLARED").permanent();
-            return self.fail(station, &key, &record, Finish::from(failure), wishes, now);
-        }
         let shard = at.shard_of(&key);
-        let mut children = std::mem::take(&mut wishes.children);
+        let children = std::mem::take(&mut wishes.children);
         let of = &mut at.shards[shard];
-        of.versions.count(&record, &mut children);
-        let owner = Owner { key: key.clone(), uid: record.uid().clone() };
-        let before = of.batch.steps.len();
-        let collision = match of.publications.stage(&owner, children) {
+        let staged = (of.desk().common.check(&children))
+            .and_then(|()| of.ledger.lock().stage(&key, &record, children, &mut of.batch.steps));
+        match staged {
             Ok(steps) => {
-                of.batch.steps.extend(steps);
-                None
-            }
-            Err(collision) => Some(collision),
-        };
-        let steps = of.batch.steps.len() - before;
-        match collision {
-            None => {
                 let staged = Staged { key, record, sort: Sort::Apply, next, wishes, steps };
                 self.stage(station, shard, staged, now);
             }
-            Some(collision) => {
-                let failure = Failure::from(collision).with_code("COLLISION").permanent();
-                self.fail(station, &key, &record, Finish::from(failure), wishes, now);
-            }
+            Err(failure) => self.fail(station, &key, &record, Finish::from(failure), wishes, now),
         }
     }
 
     /// It went well, and is published.
     pub(crate) fn succeed(&mut self, station: StationId, delivered: Delivered, now: Instant) {
         let Delivered { key, record, sort, next, wishes, children, .. } = delivered;
+        if !matches!(next, Next::Done | Next::Ignored) {
+            self.adopt(station, &key, now);
+        }
         let at = &mut self.stations[station.0];
         let lane = at.lane;
         match sort {
             Sort::Apply => {
+                let flown = at.land(&key, &mut self.queue);
                 let known = at.known.entry(key.clone()).or_default();
+                if let Some(attempt) = flown {
+                    (known.round, known.begun) = (known.round + 1, attempt);
+                }
                 if known.acked.is_none() || !planted::is(Bug::StaleOld) {
                     known.acked = Some(record.clone());
                 }
@@ -131,7 +120,12 @@ impl Engine {
                     Next::RequeueAfter(delay) => Finish::RequeueAfter(delay),
                     _ => Finish::Done,
                 };
-                self.end(station, lane, &key, finish, now);
+                if flown.is_some() {
+                    self.look_for_drained(station, &key, now);
+                    self.close_if_booted(station, self.stations[station.0].shard_of(&key));
+                } else {
+                    self.end(station, lane, &key, finish, now);
+                }
                 self.wake_for_news(station, &key, now);
                 let random = self.rng.random();
                 if let Some(rounds) = &mut self.stations[station.0].rounds {
@@ -298,7 +292,7 @@ impl Engine {
         } else {
             let before = at.find(key).unwrap_or_else(|| record.clone());
             let (mut standing, _) = standing::read(before.status_bytes());
-            at.shards[shard].writeback.foresee(key, record.uid(), &mut standing);
+            at.shards[shard].writeback.foresee(key, &record.to_uid(), &mut standing);
             StatusWish::edited(record, standing, edits)
         };
         wish.say(ready);
@@ -314,7 +308,10 @@ impl Engine {
         let shard = at.shard_of(key);
         let of = &mut at.shards[shard];
         let memory = match version {
-            Some(record) => Memory::Version(record, of.versions.published(of.publications.children(key))),
+            Some(record) => {
+                let ledger = of.ledger.lock();
+                Memory::Version(record, ledger.versions.published(ledger.publications.children(key)))
+            }
             None => Memory::Nothing,
         };
         of.writeback.remember(key, memory);
@@ -331,7 +328,11 @@ impl Engine {
 
     /// A job is over without having been one.
     pub(crate) fn give_back(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
-        let _ = self.queue.abandon(self.stations[station.0].lane, key, now);
+        let at = &mut self.stations[station.0];
+        // What was in flight for a shard that was lost is looked at again when that begins anew.
+        if at.land(key, &mut self.queue).is_none() {
+            let _ = self.queue.abandon(at.lane, key, now);
+        }
         self.look_for_drained(station, key, now);
     }
 }

@@ -66,8 +66,10 @@ impl Engine {
         let Some(agent) = &news.agent else { return };
         let mut owners: Vec<(StationId, ObjectKey)> = Vec::new();
         for at in self.stations.iter().filter(|at| at.listens) {
-            let owner = |child: &ObjectKey| at.shards.iter().find_map(|of| of.publications.owner_of(child));
-            owners.extend(news.objects.iter().filter_map(owner).map(|owner| (at.id, owner.clone())));
+            let owner = |child: &ObjectKey| {
+                at.shards.iter().find_map(|of| of.ledger.lock().publications.owner_of(child).cloned())
+            };
+            owners.extend(news.objects.iter().filter_map(owner).map(|owner| (at.id, owner)));
         }
         if news.presence {
             owners.extend(self.listeners());
@@ -90,9 +92,8 @@ impl Engine {
 
     /// If agents have something new to say about an object, its reactor should hear it.
     pub(crate) fn wake_for_news(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
-        let at = &self.stations[station.0];
-        if at.news.contains_key(key) {
-            self.queue.add_in(at.group_of(key), at.lane, key.clone(), Cause::Status, now);
+        if self.stations[station.0].news.contains_key(key) {
+            self.enqueue(station, key.clone(), Cause::Status, now);
         }
     }
 }

@@ -21,22 +21,23 @@ pub(crate) fn kind() -> Kind {
 
 impl Engine {
     /// Somebody has dealt with objects: this instance, which knows, or another.
-    pub(crate) fn recall(&mut self, batch: &Batch) {
+    pub(crate) fn recall(&mut self, batch: &Batch, records: &[Arc<Record>]) {
         let snapshot = self.snapshot(&kind());
-        for woken in &batch.keys {
-            match snapshot.get(&woken.key).and_then(|record| self.read_memory(&record)) {
+        let listed = records.iter().map(|record| record.key());
+        for key in batch.keys.iter().map(|woken| &woken.key).chain(listed) {
+            match snapshot.get(key).and_then(|record| self.read_memory(&record)) {
                 Some((station, version, published)) => {
-                    let key = version.key().clone();
-                    if self.is_anothers(station, &key) {
+                    let of = version.key().clone();
+                    if self.is_anothers(station, &of) {
                         let at = &mut self.stations[station.0];
-                        let shard = at.shard_of(&key);
-                        at.shards[shard].versions.recall(&published);
-                        at.known.entry(key.clone()).or_default().acked = Some(version);
+                        let shard = at.shard_of(&of);
+                        at.shards[shard].ledger.lock().versions.recall(&published);
+                        at.known.entry(of.clone()).or_default().acked = Some(version);
                     }
-                    self.memories.insert(woken.key.clone(), (station, key));
+                    self.memories.insert(key.clone(), (station, of));
                 }
                 None => {
-                    let Some((station, key)) = self.memories.remove(&woken.key) else { continue };
+                    let Some((station, key)) = self.memories.remove(key) else { continue };
                     if self.is_anothers(station, &key) {
                         self.stations[station.0].known.remove(&key);
                     }
@@ -61,7 +62,7 @@ impl Engine {
             let Some((_, version, published)) = memory.and_then(|record| self.read_memory(&record)) else { continue };
             let at = &mut self.stations[station.0];
             let shard = at.shard_of(&key);
-            at.shards[shard].versions.recall(&published);
+            at.shards[shard].ledger.lock().versions.recall(&published);
             at.known.entry(key).or_default().acked.get_or_insert(version);
         }
     }

@@ -144,8 +144,7 @@ impl Engine {
         match result {
             Ok(Observation::Drifted(what)) => {
                 tracing::info!(object = %key, what, "drifted");
-                let at = &self.stations[station.0];
-                self.queue.add_in(at.group_of(&key), at.lane, key, Cause::Drifted, now);
+                self.enqueue(station, key, Cause::Drifted, now);
             }
             Ok(_) => {}
             Err(failure) => tracing::info!(object = %key, %failure, "cannot observe"),

@@ -15,7 +15,7 @@ impl Engine {
     pub(crate) fn plan(&mut self, station: StationId, staged: &Staged, steps: &[Step], now: Instant) {
         let at = &mut self.stations[station.0];
         let shard = at.shard_of(&staged.key);
-        at.shards[shard].publications.failed(&staged.key);
+        at.shards[shard].ledger.lock().publications.failed(&staged.key);
         let changes = steps.iter().filter_map(PlannedChange::of).collect();
         self.plans
             .push(Planned { controller: at.name.to_string(), object: staged.key.clone(), changes });

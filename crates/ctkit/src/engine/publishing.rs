@@ -16,7 +16,7 @@ use crate::{
         Engine,
         booting::Boot,
         event::Event,
-        sending::{Batch, Delivered, Fate, Landed, Parcel, Staged, fencing, run_out},
+        sending::{Batch, Delivered, Fate, Landed, Staged, fencing, run_out},
         station::StationId,
     },
     erased::{BoxSync, NoSync},
@@ -218,16 +218,7 @@ impl Engine {
 
     fn send(&mut self, station: StationId, shard: usize, batch: Batch, hurry: Hurry) {
         let of = &self.stations[station.0].shards[shard];
-        let parcel = Parcel {
-            station,
-            shard,
-            publisher: of.publisher.clone(),
-            batch,
-            tenure: of.tenure.clone(),
-            target: self.target.clone(),
-            shares: self.shares.clone(),
-            leases_there: self.same,
-        };
+        let parcel = of.desk().parcel(batch, of.tenure.clone());
         let mut sending = Box::pin(parcel.send());
         // A bus in this process has often done it by now.
         if hurry == Hurry::Yes
@@ -257,6 +248,9 @@ impl Engine {
                 return delivered.into_iter().for_each(|one| self.delivered(station, revision, one, now));
             }
         };
+        for one in &batch.staged {
+            self.adopt(station, &one.key, now);
+        }
         match error {
             CommitError::Unavailable(message) => self.stall(station, shard, &batch.staged, &message, now),
             CommitError::Fenced(message) => {
@@ -274,11 +268,12 @@ impl Engine {
             }
             error => {
                 for one in batch.staged {
-                    let publications = &mut self.stations[station.0].shards[shard].publications;
-                    publications.refused(&one.key);
+                    let mut ledger = self.stations[station.0].shards[shard].ledger.lock();
+                    ledger.publications.refused(&one.key);
                     if let CommitError::Foreign { key, .. } = &error {
-                        publications.lost(key);
+                        ledger.publications.lost(key);
                     }
+                    drop(ledger);
                     let failure = refused(&error);
                     self.fail(station, &one.key, &one.record, Finish::from(failure), one.wishes, now);
                 }
@@ -288,10 +283,6 @@ impl Engine {
 
     fn delivered(&mut self, station: StationId, revision: Revision, one: Delivered, now: Instant) {
         let at = &mut self.stations[station.0];
-        let shard = at.shard_of(&one.key);
-        let of = &mut at.shards[shard];
-        of.publications.committed(&one.key);
-        of.versions.committed(&one.children);
         if one.changed && at.listens {
             if self.agents.may_have(revision) {
                 // An agent was faster than the answer, and what it said could not be put down to anybody.
@@ -305,7 +296,7 @@ impl Engine {
     /// That the bus is away is no fault of the objects: they wait, and are looked at again when it is back.
     fn stall(&mut self, station: StationId, shard: usize, staged: &[Staged], message: &str, now: Instant) {
         for one in staged {
-            self.stations[station.0].shards[shard].publications.failed(&one.key);
+            self.stations[station.0].shards[shard].ledger.lock().publications.failed(&one.key);
             self.give_back(station, &one.key, now);
         }
         let random = self.rng.random();

@@ -1,6 +1,7 @@
 //! Runs reactions: side by side, each alone with its panics and its deadline.
 
 use std::{
+    collections::BTreeSet,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -8,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{Failure, ObjectKey, panic_message};
+use nimbus_core::{Failure, Kind, ObjectKey, panic_message};
 use nimbus_store::Record;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -44,6 +45,8 @@ pub(crate) enum Work {
 pub(crate) struct Common {
     pub(crate) reactor: Arc<dyn ErasedReactor>,
     pub(crate) surroundings: Arc<Surroundings>,
+    /// What it publishes.
+    pub(crate) outputs: BTreeSet<Kind>,
     /// Reactions are given up after this long.
     pub(crate) deadline: Duration,
 }
@@ -62,18 +65,18 @@ pub(crate) struct Finished {
 }
 
 /// A reaction that has to wait.
-struct Alone {
-    lane: Lane,
-    key: ObjectKey,
-    sort: Sort,
-    cx: Context,
-    reaction: Reaction,
-    tenure: Tenure,
+pub(crate) struct Alone {
+    pub(crate) lane: Lane,
+    pub(crate) key: ObjectKey,
+    pub(crate) sort: Sort,
+    pub(crate) cx: Context,
+    pub(crate) reaction: Reaction,
+    pub(crate) tenure: Tenure,
 }
 
 /// What calls one after the other have in common.
 #[derive(Default)]
-struct Calls {
+pub(crate) struct Calls {
     /// For the controller of the last call.
     caller: Option<(Arc<Common>, Box<dyn Caller>)>,
     /// Circumstances that nobody needs any more.
@@ -139,7 +142,7 @@ impl Runner {
         });
     }
 
-    fn run_alone(&self, mut alone: Alone, deadline: Duration) {
+    pub(crate) fn run_alone(&self, mut alone: Alone, deadline: Duration) {
         let runner = self.clone();
         self.tracker.spawn(async move {
             let until = Instant::now() + deadline;
@@ -153,7 +156,7 @@ impl Runner {
         });
     }
 
-    async fn send(&self, finished: Vec<Finished>) {
+    pub(crate) async fn send(&self, finished: Vec<Finished>) {
         if !finished.is_empty() {
             // Nobody listens once the engine has stopped, and then nobody wants to know.
             drop(self.events.send(Event::Finished(finished)).await);
@@ -186,7 +189,7 @@ impl Alone {
 
 impl Calls {
     /// The circumstances of the next call: those of the last one, if nobody has kept them.
-    fn context(
+    pub(crate) fn context(
         &mut self,
         common: &Common,
         subject: Arc<Record>,
@@ -198,7 +201,12 @@ impl Calls {
     }
 
     /// Begins a call; the reaction itself if it has to wait.
-    async fn first_poll(&mut self, common: &Arc<Common>, cx: &Context, call: Call) -> Result<Ending, Reaction> {
+    pub(crate) async fn first_poll(
+        &mut self,
+        common: &Arc<Common>,
+        cx: &Context,
+        call: Call,
+    ) -> Result<Ending, Reaction> {
         // Most of them are of one controller.
         let caller = match &mut self.caller {
             Some((of, caller)) if Arc::ptr_eq(of, common) => caller,
@@ -217,7 +225,7 @@ impl Calls {
     }
 
     /// Nobody needs these any more.
-    fn keep(&mut self, cx: Context) {
+    pub(crate) fn keep(&mut self, cx: Context) {
         self.spare = Some(cx);
     }
 }

@@ -8,7 +8,7 @@ use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
 use crate::{
     action::Next,
     context::Wishes,
-    engine::{starting::Sort, station::StationId, tenure::Tenure, versions::Version},
+    engine::{ledger::SharedLedger, starting::Sort, station::StationId, tenure::Tenure, versions::Version},
     erased::ErasedTarget,
     few::Few,
     instances::{Permit, Shard, Shares},
@@ -40,6 +40,8 @@ pub(crate) struct Parcel {
     pub(crate) publisher: PublisherId,
     pub(crate) batch: Batch,
     pub(crate) tenure: Tenure,
+    /// Is told that it has happened.
+    pub(crate) ledger: SharedLedger,
     pub(crate) target: Arc<dyn ErasedTarget>,
     pub(crate) shares: Shares,
     /// Leases are kept at the target.
@@ -99,11 +101,12 @@ impl Batch {
 impl Parcel {
     /// Sends it.
     pub(crate) async fn send(self) -> Landed {
-        let Self { station, shard, publisher, batch, tenure, target, shares, leases_there } = self;
+        let Self { station, shard, publisher, batch, tenure, ledger, target, shares, leases_there } = self;
         let Batch { staged, steps } = batch;
         if steps.is_empty() {
             let committed = Committed { revision: Revision::ZERO, outcomes: Vec::new() };
-            return Landed { station, shard, fate: Fate::taken(&committed, staged, &steps), tenure };
+            let fate = Fate::taken(&committed, staged, &steps).noted(&ledger, &tenure);
+            return Landed { station, shard, fate, tenure };
         }
         // Without one, somebody else may have the shard by now. Nothing was sent, and nothing will be.
         let Some(permit) = shares.permit(Shard::at(shard)) else {
@@ -112,7 +115,7 @@ impl Parcel {
         let (fence, leases) = fencing(permit, leases_there);
         let txn = Arc::new(Txn { publisher, fence, leases, steps });
         let fate = match target.commit(txn.clone()).await {
-            Ok(committed) => Fate::taken(&committed, staged, &txn.steps),
+            Ok(committed) => Fate::taken(&committed, staged, &txn.steps).noted(&ledger, &tenure),
             Err(error) => Fate::Refused(error, Batch { staged, steps: Arc::unwrap_or_clone(txn).steps }),
         };
         Landed { station, shard, fate, tenure }
@@ -137,6 +140,17 @@ impl Fate {
             wishes: one.wishes,
         };
         Self::Taken(committed.revision, staged.into_iter().map(deliver).collect())
+    }
+
+    /// Notes that it has happened, if that is of interest. Tenures end before ledgers are begun anew.
+    fn noted(self, ledger: &SharedLedger, tenure: &Tenure) -> Self {
+        if let Self::Taken(_, delivered) = &self {
+            let mut ledger = ledger.lock();
+            if !tenure.is_over() {
+                ledger.committed(delivered);
+            }
+        }
+        self
     }
 
     /// Whose it was.

@@ -55,7 +55,7 @@ impl Engine {
         of.phase = Phase::Absent;
         of.stalled = None;
         let gone: Vec<_> = of.writeback.unforgotten().cloned().collect();
-        (of.publications, of.writeback) = (Publications::default(), Writeback::default());
+        (of.ledger.lock().publications, of.writeback) = (Publications::default(), Writeback::default());
         self.queue.close_group(of.group, now);
         self.queue.forget_group(of.group, now);
         self.unwritten.remove(&(station, shard));

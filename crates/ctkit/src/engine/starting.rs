@@ -76,7 +76,8 @@ impl Engine {
                     self.runner.run(std::mem::take(&mut chunk));
                 }
             }
-            if !self.feed(now) {
+            let launched = self.launch(now);
+            if !self.feed(now) && !launched {
                 break;
             }
         }
@@ -192,7 +193,7 @@ impl Engine {
     fn bequeath(&self, station: StationId, key: &ObjectKey, cx: Context, call: Option<Call>) -> Reaction {
         let at = &self.stations[station.0];
         let of = &at.shards[at.shard_of(key)];
-        let children: HashSet<_> = of.publications.children(key).cloned().collect();
+        let children: HashSet<_> = of.ledger.lock().publications.children(key).cloned().collect();
         let (reactor, target) = (at.reactor.clone(), self.target.clone());
         let (publisher, kinds) = (of.publisher.clone(), at.outputs.clone());
         Box::pin(async move {
@@ -210,7 +211,14 @@ impl Engine {
     fn hear(&mut self, station: StationId, key: &ObjectKey, record: Arc<Record>, cx: Context) -> Reaction {
         let at = &mut self.stations[station.0];
         let shard = at.shard_of(key);
-        let children: Vec<_> = at.shards[shard].publications.children(key).take(SUMMED_UP).cloned().collect();
+        let children: Vec<_> = at.shards[shard]
+            .ledger
+            .lock()
+            .publications
+            .children(key)
+            .take(SUMMED_UP)
+            .cloned()
+            .collect();
         let news = at.news.remove(key).unwrap_or_default();
         let agents = news.iter().map(|agent| self.agents.about(agent, &children)).collect();
         at.telling.insert(key.clone(), news);
@@ -261,7 +269,7 @@ impl Engine {
     ) -> crate::erased::BoxCommit {
         let names = |name: Option<&str>| Finalizers::new(name).expect("it was checked when the controller was built");
         let draft = FinalizersDraft { key: record.key().clone(), add: names(add), remove: names(remove) };
-        let precondition = Precondition { uid: Some(record.uid().clone()), ..Precondition::default() };
+        let precondition = Precondition { uid: Some(record.to_uid()), ..Precondition::default() };
         let step = Step { op: Op::Finalizers(draft), precondition, take_over: false };
         let of = &at.shards[at.shard_of(record.key())];
         let Some(permit) = self.shares.permit(Shard::at(at.shard_of(record.key()))) else {
@@ -285,8 +293,8 @@ impl Engine {
         let at = &mut self.stations[station.0];
         let shard = at.shard_of(key);
         let steps = match at.deletion {
-            Deletion::Orphan => at.shards[shard].publications.orphan(key, kept),
-            _ => at.shards[shard].publications.withdraw(key),
+            Deletion::Orphan => at.shards[shard].ledger.lock().publications.orphan(key, kept),
+            _ => at.shards[shard].ledger.lock().publications.withdraw(key),
         };
         let (key, next, wishes) = (key.clone(), Next::Done, Wishes::default());
         let staged = Staged { key, record, sort, next, wishes, steps: steps.len() };
@@ -304,6 +312,7 @@ impl Engine {
 
     /// Somebody wants an object to be left alone; its status says so, if there is an object.
     pub(crate) fn pause_by_hand(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
+        self.adopt(station, key, now);
         let at = &self.stations[station.0];
         self.queue.pause(at.lane, key, now);
         if let Some(record) = at.find(key).filter(|_| at.shards[at.shard_of(key)].may_run()) {
@@ -314,9 +323,8 @@ impl Engine {
 
     /// Goes on with an object. It is looked at in any case, for its status must not say any longer that it is paused.
     pub(crate) fn resume_by_hand(&mut self, station: StationId, key: &ObjectKey, now: Instant) {
-        let at = &self.stations[station.0];
-        if self.queue.resume(at.lane, key, now) {
-            self.queue.add_in(at.group_of(key), at.lane, key.clone(), Cause::Manual, now);
+        if self.queue.resume(self.stations[station.0].lane, key, now) {
+            self.enqueue(station, key.clone(), Cause::Manual, now);
         }
     }
 
@@ -330,7 +338,7 @@ impl Engine {
 
 /// Reactions that are handed to one task. Enough for its cost not to matter, and as many as a transaction has: they are
 /// published when the task is over.
-const CHUNK: usize = BATCH;
+pub(crate) const CHUNK: usize = BATCH;
 
 // === impl Station ===
 
@@ -339,8 +347,8 @@ impl Station {
     fn decide(&mut self, key: &ObjectKey, newest: Option<&Arc<Record>>, causes: Causes) -> Option<(Sort, Call)> {
         let mut acked = self.known.get(key).and_then(|known| known.acked.clone());
         let Some(newest) = newest else { return self.decide_gone(key, acked) };
-        if let Some(earlier) = acked.take_if(|acked| acked.uid() != newest.uid()) {
-            if !self.has_found_children_of(key, newest.uid()) {
+        if let Some(earlier) = acked.take_if(|acked| !acked.has_life_of(newest)) {
+            if !self.has_found_children_of(key, &newest.to_uid()) {
                 return Some((Sort::Recreate, Call::Delete(earlier)));
             }
             // Whoever was here before has dealt with the end of the earlier life, and then published for this one, but did
@@ -391,7 +399,7 @@ impl Station {
         }
         let tried = self.known.get(key).and_then(|known| known.tried.clone());
         let shard = self.shard_of(key);
-        if self.shards[shard].publications.children(key).next().is_none() {
+        if self.shards[shard].ledger.lock().publications.children(key).next().is_none() {
             self.forget(key);
             return None;
         }
@@ -408,7 +416,7 @@ impl Station {
     }
 }
 
-fn is_paused(record: &Record) -> bool {
+pub(crate) fn is_paused(record: &Record) -> bool {
     record.annotations().get(PAUSED).is_some_and(|value| value != "false")
 }
 

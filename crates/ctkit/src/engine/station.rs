@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use nimbus_core::{AgentId, Epoch, KeyMap, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_core::{AgentId, Epoch, KeyHashes, KeyMap, Kind, ObjectKey, PublisherId, Revision};
 use nimbus_store::Record;
 use tokio::time::Instant;
 
@@ -14,11 +14,10 @@ use crate::{
     context::Surroundings,
     controller::Deletion,
     engine::{
-        fresh::Fresh, observing::Rounds, publishing::Phase, referring::SharedReferences, run::Common, sending::Batch,
-        tenure::Tenure, versions::Versions, writeback::Writeback,
+        flight::Desk, fresh::Fresh, ledger::SharedLedger, observing::Rounds, publishing::Phase,
+        referring::SharedReferences, run::Common, sending::Batch, tenure::Tenure, writeback::Writeback,
     },
-    publications::Publications,
-    queue::{Group, Lane},
+    queue::{Cause, Group, Lane, Queue},
     reactor::ErasedReactor,
     reflector::Reflector,
     snapshot::Snapshot,
@@ -101,9 +100,12 @@ struct Waits {
 pub(crate) struct Shard {
     pub(crate) publisher: PublisherId,
     pub(crate) group: Group,
-    pub(crate) publications: Publications,
+    pub(crate) ledger: SharedLedger,
     pub(crate) writeback: Writeback,
-    pub(crate) versions: Versions,
+    /// Where its reactions publish; there as soon as the engine runs.
+    pub(crate) desk: Option<Arc<Desk>>,
+    /// Objects that are looked at for the first time, outside of the queue: see [`Flight`](crate::engine::flight::Flight).
+    pub(crate) aloft: KeyMap<Aloft>,
     pub(crate) phase: Phase,
     /// Which bus was told everything, by the last sync that has ended.
     pub(crate) epoch: Option<Epoch>,
@@ -119,6 +121,13 @@ pub(crate) struct Shard {
     pub(crate) stalled: Option<(Instant, u32)>,
     /// The transaction that is being put together.
     pub(crate) batch: Batch,
+}
+
+/// An object that is looked at for the first time.
+pub(crate) struct Aloft {
+    pub(crate) record: Arc<Record>,
+    /// The attempt to sync during which that began.
+    pub(crate) attempt: u64,
 }
 
 /// How two versions of an object differ.
@@ -172,11 +181,40 @@ impl Station {
     pub(crate) fn group_of(&self, key: &ObjectKey) -> Group {
         self.shards[self.shard_of(key)].group
     }
+
+    /// What was in flight is over; says during which attempt to sync it began. `None` if it was not in flight.
+    pub(crate) fn land(&mut self, key: &ObjectKey, queue: &mut Queue<ObjectKey, KeyHashes>) -> Option<u64> {
+        let shard = self.shard_of(key);
+        let of = &mut self.shards[shard];
+        let aloft = of.aloft.remove(key)?;
+        queue.end_apart(self.lane, of.group, 1);
+        Some(aloft.attempt)
+    }
+
+    /// Something is to be said of an object that may be in flight: then its flight becomes a run like others.
+    pub(crate) fn adopt(&mut self, key: &ObjectKey, queue: &mut Queue<ObjectKey, KeyHashes>, now: Instant) {
+        let shard = self.shard_of(key);
+        let of = &mut self.shards[shard];
+        if of.aloft.is_empty() {
+            return;
+        }
+        let Some(Aloft { record, attempt }) = of.aloft.remove(key) else { return };
+        queue.adopt(self.lane, of.group, key.clone(), Cause::Boot, now);
+        if let Phase::Booting(boot) = &mut of.phase {
+            boot.expect(key);
+        }
+        let known = self.known.entry(key.clone()).or_default();
+        (known.round, known.begun, known.tried) = (known.round + 1, attempt, Some(record));
+    }
 }
 
 // === impl Shard ===
 
 impl Shard {
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        self.desk.as_ref().expect("the engine runs")
+    }
+
     /// Whether its objects may be reacted to, unless the bus takes nothing.
     pub(crate) fn may_run(&self) -> bool {
         self.held && matches!(self.phase, Phase::Booting(_) | Phase::Closing | Phase::Live)
@@ -247,7 +285,7 @@ pub(crate) fn shard_of(key: &ObjectKey, shards: usize) -> usize {
 
 /// How a version differs from an older one.
 pub(crate) fn difference(old: &Record, new: &Record) -> Difference {
-    let intent = old.uid() != new.uid()
+    let intent = !old.has_life_of(new)
         || old.generation() != new.generation()
         || old.is_deleting() != new.is_deleting()
         || !old.has_spec_of(new);

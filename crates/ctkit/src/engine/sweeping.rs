@@ -22,7 +22,7 @@ impl Engine {
     pub(crate) fn sweep_soon(&mut self, now: Instant) {
         if self.sweep_at.is_none() {
             let listening = self.stations.iter().filter(|at| at.listens).flat_map(|at| &at.shards);
-            let owners = listening.map(|of| of.publications.owners().len()).sum::<usize>();
+            let owners = listening.map(|of| of.ledger.lock().publications.owners().len()).sum::<usize>();
             let owners = u32::try_from(owners).unwrap_or(u32::MAX);
             self.sweep_at = Some(now + LINGER + LINGER_PER_OWNER.saturating_mul(owners));
         }
@@ -46,8 +46,11 @@ impl Engine {
     pub(crate) fn listeners(&self) -> Vec<(StationId, ObjectKey)> {
         let listening = self.stations.iter().filter(|at| at.listens);
         let owners = listening.flat_map(|at| {
-            let owners = at.shards.iter().flat_map(|of| of.publications.owners());
-            owners.map(|owner| (at.id, owner.clone()))
+            let owners = at
+                .shards
+                .iter()
+                .flat_map(|of| of.ledger.lock().publications.owners().cloned().collect::<Vec<_>>());
+            owners.map(|owner| (at.id, owner))
         });
         let mut owners: Vec<_> = owners.collect();
         owners.sort_unstable();

@@ -22,31 +22,38 @@ use crate::{
 impl Engine {
     /// Objects of a kind have changed: those who react to them, and those who refer to them, look again.
     ///
-    /// `records` are those that come from a list that has not ended, as they were read.
-    pub(crate) fn woken(&mut self, kind: &Kind, batch: &Batch, records: &[Arc<Record>], now: Instant) {
+    /// `records` are those that come from a list that has not ended, as they were read; they are not among the names.
+    pub(crate) fn woken(&mut self, kind: &Kind, batch: &Batch, mut records: Vec<Arc<Record>>, now: Instant) {
         let stations: Vec<StationId> = self.stations.iter().filter(|at| at.kind == *kind).map(|at| at.id).collect();
-        for station in stations {
-            let mut listed = records.iter().peekable();
+        let is_referred_to = self.stations.iter().any(|at| !at.references.lock().is_empty());
+        if is_referred_to {
+            records.iter().for_each(|record| self.wake_referrers(record.key(), now));
+        }
+        let is_any = !records.is_empty() || !batch.keys.is_empty();
+        for (index, station) in stations.iter().enumerate() {
+            let is_last = index + 1 == stations.len();
+            let its = if is_last { std::mem::take(&mut records) } else { records.clone() };
+            for record in self.list(*station, its) {
+                self.wake(*station, record.key(), true, now);
+            }
             for woken in &batch.keys {
-                // In the same order.
-                let record = listed.next_if(|record| *record.key() == woken.key);
-                if !record.is_some_and(|record| self.list(station, record)) {
-                    self.wake(station, &woken.key, woken.boot, now);
-                }
+                self.wake(*station, &woken.key, woken.boot, now);
             }
             let at = &mut self.stations[station.0];
             if batch.listed.is_some() && !at.listed {
                 at.listed = true;
-                self.finish_list(station, now);
+                self.finish_list(*station, now);
             }
             let at = &mut self.stations[station.0];
-            if !at.begun && (at.listed || !batch.keys.is_empty()) {
+            if !at.begun && (at.listed || is_any) {
                 at.begun = true;
-                self.open_all(station);
+                self.open_all(*station);
             }
         }
-        for woken in &batch.keys {
-            self.wake_referrers(&woken.key, now);
+        if is_referred_to {
+            for woken in &batch.keys {
+                self.wake_referrers(&woken.key, now);
+            }
         }
         if batch.listed.is_some() {
             self.wake_lookers(kind, now);
@@ -61,8 +68,10 @@ impl Engine {
     }
 
     /// Looks whether a change concerns a reactor, and how.
-    fn wake(&mut self, station: StationId, key: &ObjectKey, boot: bool, now: Instant) {
+    pub(crate) fn wake(&mut self, station: StationId, key: &ObjectKey, boot: bool, now: Instant) {
         let at = &mut self.stations[station.0];
+        // From here on, the version that is being looked at is known.
+        at.adopt(key, &mut self.queue, now);
         let is_shut = matches!(at.shards[at.shard_of(key)].phase, Phase::Absent | Phase::Opening);
         if is_shut && !at.known.contains_key(key) {
             // When its shard begins, everything is looked at; until then, there is nothing to be noted of this one.
@@ -73,7 +82,7 @@ impl Engine {
         let cause = match (newest, known) {
             (None, None) => {
                 let shard = at.shard_of(key);
-                if at.shards[shard].publications.children(key).next().is_none() {
+                if at.shards[shard].ledger.lock().publications.children(key).next().is_none() {
                     // It came and went, or it was forgotten long ago.
                     self.queue.forget(at.lane, key, now);
                     return;
@@ -103,26 +112,22 @@ impl Engine {
                 }
             },
         };
-        let at = &self.stations[station.0];
-        self.queue.add_in(at.group_of(key), at.lane, key.clone(), cause, now);
+        self.enqueue(station, key.clone(), cause, now);
     }
 
     /// Those who refer to a kind look again. They may have read it before anybody listened, and what has ended since is
     /// not in the list.
     fn wake_lookers(&mut self, kind: &Kind, now: Instant) {
-        for station in &self.stations {
-            for referrer in station.references.lock().lookers_at(kind) {
-                let group = station.group_of(&referrer);
-                self.queue.add_in(group, station.lane, referrer, Cause::Referent, now);
+        for index in 0..self.stations.len() {
+            let lookers = self.stations[index].references.lock().lookers_at(kind);
+            for referrer in lookers {
+                self.enqueue(StationId(index), referrer, Cause::Referent, now);
             }
         }
     }
 
     /// Those who refer to an object look again.
     fn wake_referrers(&mut self, referent: &ObjectKey, now: Instant) {
-        if self.stations.iter().all(|at| at.references.lock().is_empty()) {
-            return;
-        }
         let newest = self.snapshot(referent.kind()).get(referent);
         let after = newest.as_ref().map(|record| record.labels().clone());
         let before = match &after {
@@ -133,13 +138,15 @@ impl Engine {
         let is_unsure = before.is_none() && self.stations.iter().any(|at| at.kind == *referent.kind());
         let at = newest.map_or(Revision::ZERO, |record| record.revision());
         let change = Changed { key: referent, before: before.as_ref(), after: after.as_ref(), at };
+        let mut referrers = Vec::new();
         for station in &self.stations {
             let mut references = station.references.lock();
             let perhaps = if is_unsure { references.perhaps(referent) } else { Vec::new() };
-            for referrer in references.changed(&change, now).referrers.into_iter().chain(perhaps) {
-                let group = station.group_of(&referrer);
-                self.queue.add_in(group, station.lane, referrer, Cause::Referent, now);
-            }
+            let changed = references.changed(&change, now).referrers.into_iter();
+            referrers.extend(changed.chain(perhaps).map(|referrer| (station.id, referrer)));
+        }
+        for (station, referrer) in referrers {
+            self.enqueue(station, referrer, Cause::Referent, now);
         }
     }
 }

@@ -253,7 +253,7 @@ impl Wanted {
 impl StatusWish {
     /// Says nothing yet of a version of an object.
     pub(crate) fn of(record: &Record) -> Self {
-        let seen = Seen { uid: record.uid().clone(), generation: record.generation() };
+        let seen = Seen { uid: record.to_uid(), generation: record.generation() };
         Self { seen, detail: None, conditions: Vec::new(), ready: None }
     }
 

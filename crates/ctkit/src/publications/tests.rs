@@ -147,7 +147,7 @@ fn children_of_owners_that_have_not_published_since_a_start_survive() {
     publications.staged(&owner("b", 1), drafts(&["y2"])).unwrap();
     publications.failed(&owner("b", 1).key);
     let alive = [owner("a", 1).key, owner("b", 1).key];
-    for dead in publications.owners_not_in(|owner| alive.contains(owner)) {
+    for dead in publications.unsettled_not_in(|owner| alive.contains(owner)) {
         assert_eq!(show(&publications.withdraw(&dead)), "-w");
         publications.committed(&dead);
     }
@@ -168,5 +168,5 @@ fn children_of_an_owner_without_a_proper_name_are_nobodys() {
     let mut publications = Publications::default();
     publications.recover(&[record("x", Some("not a name"))]);
     assert_eq!(names(&publications.survivors()), "x");
-    assert!(publications.owners_not_in(|_| false).is_empty());
+    assert!(publications.unsettled_not_in(|_| false).is_empty());
 }

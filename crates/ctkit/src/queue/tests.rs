@@ -1,5 +1,6 @@
 //! How the queue behaves.
 
+mod apart;
 mod debounce;
 mod holding;
 mod holes;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use imbl::OrdMap;
 use nimbus_core::{Kind, ObjectKey, Position};
-use nimbus_store::Record;
+use nimbus_store::{Record, Records};
 
 use crate::{
     reflector::{difference::difference, status::WatchEpoch},
@@ -23,7 +22,7 @@ pub(crate) struct Intake {
     position: Option<Position>,
     copy: KindCopy,
     /// A list that has begun and not ended; it replaces everything at once.
-    listing: Option<OrdMap<ObjectKey, Arc<Record>>>,
+    listing: Option<Records>,
     /// There is nothing that the list could replace: its parts are shown as they come.
     first: bool,
     /// The watch made no sense: it must begin with a list.
@@ -88,12 +87,12 @@ impl Intake {
                 let listing = self.listing.get_or_insert_default();
                 let mut replaces = false;
                 for record in &records {
-                    replaces |= listing.insert(record.key().clone(), record.clone()).is_some();
+                    replaces |= listing.insert(record.clone()).is_some();
                 }
                 if !self.first || records.is_empty() {
                     return Ok(None);
                 }
-                self.copy.objects = Objects::Map(listing.clone());
+                self.copy.objects = Objects::Listed(listing.clone());
                 Ok(Some(News { what: What::Part { records, replaces }, copy: self.copy.clone() }))
             }
             Event::Listed(position) => self.sweep(position).map(Some),
@@ -118,7 +117,7 @@ impl Intake {
 
     /// Replaces everything by the list.
     fn sweep(&mut self, position: Position) -> Result<News, Broken> {
-        let objects = Objects::Map(self.listing.take().unwrap_or_default());
+        let objects = Objects::Listed(self.listing.take().unwrap_or_default());
         let is_older = |before: Position| before.epoch == position.epoch && position.revision < before.revision;
         if self.position.is_some_and(is_older) {
             return Err(Broken::Stale);
@@ -129,7 +128,7 @@ impl Intake {
     fn replace(&mut self, copy: KindCopy, position: Position) -> News {
         let comparable = self.position.is_some_and(|before| before.epoch == position.epoch);
         let same = |old: &Record, new: &Record| match comparable {
-            true => old.uid() == new.uid() && old.revision() == new.revision(),
+            true => old.has_life_of(new) && old.revision() == new.revision(),
             // In another epoch, the same object has another revision.
             false => old.leaf(true) == new.leaf(true),
         };

@@ -87,8 +87,8 @@ impl Mailbox {
         self.filled.notify_one();
     }
 
-    /// What there is to tell, once there is something: what changed first. What comes from a list that has not ended is
-    /// there as it was read.
+    /// What there is to tell, once there is something. What comes from a list that has not ended is there as it was read,
+    /// and not among the names.
     pub(crate) async fn take(&self) -> (Batch, Vec<Arc<Record>>) {
         loop {
             if let Some(batch) = self.pending.lock().take() {
@@ -108,10 +108,12 @@ impl Pending {
         }
         let known = std::mem::take(&mut self.known);
         let part = self.parts.len().min(CHUNK);
-        let records: Vec<_> = self.parts.drain(..part).filter(|record| !known.contains(record.key())).collect();
+        let mut records: Vec<_> = self.parts.drain(..part).collect();
+        if !known.is_empty() {
+            records.retain(|record| !known.contains(record.key()));
+        }
         let part = self.from_list.len().min(CHUNK - part);
         let from_list = self.from_list.drain(..part).filter(|key| !known.contains(key));
-        let from_list = records.iter().map(|record| record.key().clone()).chain(from_list);
         let changed = self.changed.drain(..).map(|key| Woken { key, boot: false });
         let keys = changed.chain(from_list.map(|key| Woken { key, boot: true })).collect();
         let is_all = self.from_list.is_empty() && self.parts.is_empty();

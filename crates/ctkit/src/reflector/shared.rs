@@ -103,7 +103,7 @@ impl Shared {
 
     /// Waits until an object is no longer as it was seen.
     pub(crate) async fn changed(&self, key: &ObjectKey, seen: Option<&Record>) {
-        let version = |record: &Record| (record.uid().clone(), record.revision());
+        let version = |record: &Record| (record.to_uid(), record.revision());
         let seen = seen.map(version);
         let mut known = self.known.subscribe();
         let is_other = |known: &Known| known.copy.objects.get(key).map(|record| version(record)) != seen;

@@ -52,10 +52,15 @@ impl Subscription {
     /// # Cancel safety
     /// If it is dropped before it is done, nothing is lost.
     pub async fn next(&mut self) -> Batch {
-        self.mailbox.take().await.0
+        let (mut batch, records) = self.mailbox.take().await;
+        batch
+            .keys
+            .extend(records.iter().map(|record| Woken { key: record.key().clone(), boot: true }));
+        batch
     }
 
-    /// The same for an early subscriber, and what comes from a list that has not ended as it was there.
+    /// The same for an early subscriber; what comes from a list that has not ended is there as it was read, and not among
+    /// the names.
     pub(crate) async fn next_records(&mut self) -> (Batch, Vec<Arc<Record>>) {
         self.mailbox.take().await
     }

@@ -1,10 +1,9 @@
 //! One kind at one moment.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
-use imbl::OrdMap;
 use nimbus_core::{ObjectKey, Revision};
-use nimbus_store::{Record, View};
+use nimbus_store::{Record, Records, View};
 
 use crate::source::Change;
 
@@ -22,7 +21,7 @@ pub(crate) enum Objects {
     /// A part of a collection in this process: no copy at all.
     View(View),
     /// From elsewhere.
-    Map(OrdMap<ObjectKey, Arc<Record>>),
+    Listed(Records),
 }
 
 // === impl KindCopy ===
@@ -30,7 +29,7 @@ pub(crate) enum Objects {
 impl KindCopy {
     /// Makes a change, and says to what, unless there is something as new already.
     pub(crate) fn apply(&mut self, change: Change) -> Option<ObjectKey> {
-        let Objects::Map(objects) = &mut self.objects else { return None };
+        let Objects::Listed(objects) = &mut self.objects else { return None };
         let known = objects.get(change.key()).map(|record| record.revision());
         if known.is_some_and(|known| known >= change.revision()) {
             return None;
@@ -38,7 +37,7 @@ impl KindCopy {
         match change {
             Change::Put(record) => {
                 let key = record.key().clone();
-                objects.insert(key.clone(), record);
+                objects.insert(record);
                 Some(key)
             }
             Change::Removed(key, _) => objects.remove(&key).map(|_| key),
@@ -52,7 +51,7 @@ impl Objects {
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Record>> {
         match self {
             Self::View(view) => view.get(key),
-            Self::Map(objects) => objects.get(key),
+            Self::Listed(objects) => objects.get(key),
         }
     }
 
@@ -63,27 +62,25 @@ impl Objects {
 
     /// The same, of those that come after a name.
     pub(crate) fn after(&self, after: Option<&ObjectKey>) -> impl Iterator<Item = &Arc<Record>> {
-        let (view, map) = match self {
+        let (view, listed) = match self {
             Self::View(view) => (Some(view), None),
-            Self::Map(objects) => (None, Some(objects)),
+            Self::Listed(objects) => (None, Some(objects)),
         };
         let of_view = view.into_iter().flat_map(move |view| view.iter(after));
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let of_map = map.into_iter().flat_map(move |map| map.range::<_, ObjectKey>((from, Bound::Unbounded)));
-        of_view.chain(of_map.map(|(_, record)| record))
+        of_view.chain(listed.into_iter().flat_map(move |listed| listed.iter(after)))
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::View(view) => view.len(),
-            Self::Map(objects) => objects.len(),
+            Self::Listed(objects) => objects.len(),
         }
     }
 }
 
 impl Default for Objects {
     fn default() -> Self {
-        Self::Map(OrdMap::new())
+        Self::Listed(Records::new())
     }
 }
 

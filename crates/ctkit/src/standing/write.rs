@@ -39,7 +39,7 @@ pub(crate) fn write(record: &Record, seen: &Seen, mut standing: v1::Standing) ->
 
 /// The same for a status that is encoded already, and speaks of nothing newer than what was seen.
 pub(crate) fn write_packed(record: &Record, seen: &Seen, status: Bytes) -> Write {
-    if *record.uid() != seen.uid || record.observed() > seen.generation {
+    if !record.has_uid(&seen.uid) || record.observed() > seen.generation {
         return Write::Superseded;
     }
     if record.generation() < seen.generation {

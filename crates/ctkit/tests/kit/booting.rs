@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Store};
+use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Store, Waiting};
 
 use crate::{
     kinds::{Policy, Rules},
     life::{Life, alone},
     log::Log,
     net::Daemon,
-    world::{delete, published, put, until},
+    world::{delete, key, published, put, until},
 };
 
 /// Three times as many as are put into the queue at once.
@@ -118,5 +118,27 @@ async fn edits_and_deletes_are_faster_than_a_long_list() {
     expected.sort_unstable();
     assert_eq!(seen, expected);
     assert_eq!(of(published(&store)), expected);
+    life.stop().await;
+}
+
+/// The first look at an object takes no place in the queue, but what happens to the object meanwhile does.
+#[tokio::test(start_paused = true)]
+async fn what_happens_during_the_first_look_at_an_object_is_not_missed() {
+    let store = Store::in_memory();
+    for name in ["deleted", "edited", "kept"] {
+        put(&store, name, &[], "one").await;
+    }
+    let reactor = Noting { takes: Duration::from_secs(10), ..Noting::default() };
+    let life = Life::start(alone(&store).controller(reactor.controller()));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(reactor.log.len(), 0, "all of them are being looked at");
+    put(&store, "edited", &[], "two").await;
+    delete(&store, "deleted").await;
+    let entry = life.entry(&key::<Policy>("kept")).await;
+    assert_eq!(entry.map(|entry| entry.state), Some(Waiting::Running));
+    assert!(life.handle.readiness().ready().await);
+    life.settled().await;
+    assert_eq!(reactor.seen(), ["deleted one", "edited one", "edited two", "kept one"]);
+    assert_eq!(of(published(&store)), ["edited two", "kept one"]);
     life.stop().await;
 }

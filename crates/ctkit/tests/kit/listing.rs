@@ -202,3 +202,21 @@ async fn what_only_a_broken_list_had_is_withdrawn() {
     assert_eq!(seen, (0..MANY).map(name).collect::<Vec<_>>(), "what is the same is not looked at again");
     life.stop().await;
 }
+
+/// What had come when a shard began was told of once more a moment later: what was being looked at just then was looked at
+/// twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_several_threads_each_object_of_a_list_is_looked_at_once() {
+    let store = many().await;
+    for _ in 0..8 {
+        let (bus, reactor) = (Store::in_memory(), Noting::default());
+        let life = start(&Slow::new(&store, MANY), &bus, &reactor);
+        assert!(life.handle.readiness().ready().await);
+        life.settled().await;
+        assert_eq!(published(&bus), of(0..MANY));
+        let mut seen = reactor.log.take();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..MANY).map(name).collect::<Vec<_>>());
+        life.stop().await;
+    }
+}

@@ -7,8 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use ctkit::{CommitError, Guard, OpenSync, Record, SyncEnded, Target, TargetEvent};
-use nimbus_core::{Epoch, Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Content, Draft, Effect, Op, Outcome, Slot, SyncSummary, Txn};
+use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_store::{Committed, Effect, Op, Outcome, SyncSummary, Txn};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use tokio_stream::{Stream, StreamExt as _};
@@ -106,7 +106,7 @@ impl Target for Map {
                 return Err(CommitError::Invalid { key: None, message: "children are published only".to_owned() });
             };
             let (name, uid, generation) = (draft.key.name().to_owned(), draft.uid.clone(), draft.generation);
-            let before = children.insert(name, encode(draft, &txn.publisher, revision));
+            let before = children.insert(name, draft.encoded(&txn.publisher, revision).into());
             let effect = if before.is_some() { Effect::Updated } else { Effect::Created };
             outcomes.push(Outcome { effect, uid, generation: generation.unwrap_or_default(), revision });
         }
@@ -150,25 +150,4 @@ impl OpenSync for NoSweep {
     async fn end(self) -> Result<SyncEnded, CommitError> {
         Ok(SyncEnded { epoch: Some(Epoch(1)), revision: Revision(1), summary: SyncSummary::default() })
     }
-}
-
-/// The child as it would travel.
-fn encode(draft: &Draft, publisher: &PublisherId, revision: Revision) -> Bytes {
-    let content = Content {
-        key: draft.key.clone(),
-        uid: draft.uid.clone().expect("names of derived objects come with a uid"),
-        generation: draft.generation.unwrap_or_default(),
-        labels: draft.labels.clone(),
-        refs: draft.refs.clone(),
-        owner: draft.owner.clone(),
-        manager: publisher.clone(),
-        annotations: draft.annotations.clone(),
-        finalizers: Finalizers::default(),
-        deleting: false,
-        audience: draft.audience.clone(),
-        spec: draft.spec.clone(),
-        status: Bytes::new(),
-        observed: Generation(0),
-    };
-    Record::new(content, Slot { revision, seq: 0 }).encoded(true).into()
 }

@@ -1,6 +1,6 @@
 //! Names of objects that exist on behalf of others: computed, so that a restart finds what it published before.
 
-use arrayvec::ArrayString;
+use arrayvec::{ArrayString, ArrayVec};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -22,7 +22,14 @@ const USE: &str = "nimbus derived";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Of a parent and a role, which gives the name; and then of the kind of the child as well, which gives the uid.
-struct Hash(Sha256);
+struct Hash {
+    state: Sha256,
+    /// Goes into the state as a whole: to begin and to end there costs more than most parts are long.
+    waiting: ArrayVec<u8, WAITING>,
+}
+
+/// Most parents and roles, framed, fit into this together.
+const WAITING: usize = 256;
 
 // === impl Object ===
 
@@ -33,8 +40,8 @@ impl<K: Spec> Object<K> {
     /// It lies in the namespace of its parent.
     pub fn derived<P>(parent: &Object<P>, role: &str, spec: K) -> Draft<K> {
         let (key, uid) = (&parent.meta.key, &parent.meta.uid);
-        let hash = Hash::new([USE, key.kind().as_str(), key.namespace(), uid.as_str(), role]);
-        let (kind, name) = (K::kind(), derived_name(key.name(), role, &hash));
+        let mut hash = Hash::new([USE, key.kind().as_str(), key.namespace(), uid.as_str(), role]);
+        let (kind, name) = (K::kind(), derived_name(key.name(), role, &mut hash));
         let own = ObjectKey::new(kind.clone(), key.namespace(), &name).expect("a derived name is one");
         Draft {
             uid: Some(derived_uid(hash, &kind)),
@@ -45,7 +52,7 @@ impl<K: Spec> Object<K> {
 }
 
 /// `<parent>-<role>-<hash>`: the first two for people, the hash so that no two are the same.
-fn derived_name(parent: &str, role: &str, hash: &Hash) -> ArrayString<MAX_ID> {
+fn derived_name(parent: &str, role: &str, hash: &mut Hash) -> ArrayString<MAX_ID> {
     // Characters are bytes at least.
     let role = if role.len() <= MAX_ROLE { role } else { first(role, MAX_ROLE) };
     let digits = hash.digits();
@@ -83,19 +90,35 @@ fn derived_uid(mut hash: Hash, child: &Kind) -> Uid {
 impl Hash {
     /// Of the parts, each framed by its length.
     fn new<const N: usize>(parts: [&str; N]) -> Self {
-        let mut hash = Self(Sha256::new());
+        let mut hash = Self { state: Sha256::new(), waiting: ArrayVec::new() };
         parts.into_iter().for_each(|part| hash.part(part));
         hash
     }
 
     fn part(&mut self, part: &str) {
-        self.0.update((part.len() as u64).to_le_bytes());
-        self.0.update(part);
+        self.bytes(&(part.len() as u64).to_le_bytes());
+        self.bytes(part.as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if self.waiting.try_extend_from_slice(bytes).is_ok() {
+            return;
+        }
+        self.flush();
+        if self.waiting.try_extend_from_slice(bytes).is_err() {
+            self.state.update(bytes);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.state.update(&self.waiting);
+        self.waiting.clear();
     }
 
     /// 32 hex digits.
-    fn digits(&self) -> [u8; 32] {
-        let bytes = self.0.clone().finalize();
+    fn digits(&mut self) -> [u8; 32] {
+        self.flush();
+        let bytes = self.state.clone().finalize();
         let mut digits = [0; 32];
         for (two, byte) in digits.chunks_exact_mut(2).zip(&bytes[..16]) {
             two.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);

@@ -35,8 +35,8 @@ impl Names {
         &text[namespace..]
     }
 
-    /// Both, and the length of the first.
-    fn text(&self) -> (usize, &str) {
+    /// The length of the first, and both.
+    pub(crate) fn text(&self) -> (usize, &str) {
         match self {
             Self::Short { namespace, text } => (usize::from(*namespace), text),
             Self::Long { namespace, text } => (*namespace, text),

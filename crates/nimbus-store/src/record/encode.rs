@@ -3,13 +3,13 @@
 use std::{cell::RefCell, mem, ops::Range};
 
 use bytes::BufMut as _;
-use nimbus_core::{Audience, Reference};
+use nimbus_core::{Annotations, Audience, Generation, Labels, Owner, PublisherId, Reference, Revision, Uid};
 use prost::{
     Message as _,
     encoding::{WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use crate::record::Content;
+use crate::{record::Content, txn::Draft};
 
 thread_local! {
     /// Where objects are put together: what is kept of them has exactly their size.
@@ -55,17 +55,22 @@ pub(crate) fn with_buffer<T>(with: impl FnOnce(&mut Vec<u8>) -> T) -> T {
 }
 
 /// Appends the fields from the generation to the owner, and says where the owner lies among them.
-pub(crate) fn put_head(buffer: &mut Vec<u8>, content: &Content) -> Option<Range<usize>> {
+pub(crate) fn put_head(
+    buffer: &mut Vec<u8>,
+    generation: Generation,
+    labels: &Labels,
+    refs: &[Reference],
+    owner: Option<&Owner>,
+) -> Option<Range<usize>> {
     let start = buffer.len();
-    put_number(buffer, GENERATION, content.generation.0);
-    for (key, value) in content.labels.iter() {
+    put_number(buffer, GENERATION, generation.0);
+    for (key, value) in labels.iter() {
         put_texts(buffer, LABELS, &[key, value], false);
     }
-    for Reference { to, weak } in &*content.refs {
+    for Reference { to, weak } in refs {
         put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], *weak);
     }
-    let owner = content.owner.as_ref()?;
-    let len = put_texts(buffer, OWNER, &owner.texts(), false);
+    let len = put_texts(buffer, OWNER, &owner?.texts(), false);
     let end = buffer.len() - start;
     Some(end - len..end)
 }
@@ -73,15 +78,44 @@ pub(crate) fn put_head(buffer: &mut Vec<u8>, content: &Content) -> Option<Range<
 /// Appends the fields from the observed generation to the mark of a delete.
 pub(crate) fn put_middle(buffer: &mut Vec<u8>, content: &Content) {
     put_number(buffer, OBSERVED_GENERATION, content.observed.0);
-    for (key, value) in content.annotations.iter() {
-        put_texts(buffer, ANNOTATIONS, &[key, value], false);
-    }
+    put_annotations(buffer, &content.annotations);
     for name in content.finalizers.iter() {
         // In a list, also what is empty is there.
         put_header(buffer, FINALIZERS, name.len());
         buffer.put_slice(name.as_bytes());
     }
     put_number(buffer, DELETING, content.deleting.into());
+}
+
+pub(crate) fn put_annotations(buffer: &mut Vec<u8>, annotations: &Annotations) {
+    for (key, value) in annotations.iter() {
+        put_texts(buffer, ANNOTATIONS, &[key, value], false);
+    }
+}
+
+/// The object that a draft asks for, as an observer would see it.
+pub(crate) fn encode_draft(draft: &Draft, manager: &PublisherId, revision: Revision) -> Vec<u8> {
+    let Draft { key, uid, generation, labels, refs, owner, annotations, audience, spec } = draft;
+    with_buffer(|buffer| {
+        put_text(buffer, KIND, key.kind().as_str());
+        put_text(buffer, NAMESPACE, key.namespace());
+        put_text(buffer, NAME, key.name());
+        put_text(buffer, UID, uid.as_ref().map_or("", Uid::as_str));
+        put_head(buffer, generation.unwrap_or_default(), labels, refs, owner.as_ref());
+        put_text(buffer, MANAGER, manager.as_str());
+        put_annotations(buffer, annotations);
+        put_field(buffer, SPEC, spec);
+        put_revision(buffer, revision);
+        buffer.extend_from_slice(&audience_field(audience));
+        // Exactly its size.
+        buffer.as_slice().to_vec()
+    })
+}
+
+/// Appends the revision, also where it is zero.
+pub(crate) fn put_revision(buffer: &mut Vec<u8>, revision: Revision) {
+    encode_key(REVISION, WireType::Varint, buffer);
+    encode_varint(revision.0, buffer);
 }
 
 /// The audience as a field; empty for everyone.

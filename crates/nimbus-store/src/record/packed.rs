@@ -75,7 +75,8 @@ impl Packed {
         let number = number(uid.as_str().as_bytes());
         let uid = number.as_ref().map_or(uid.as_str().as_bytes(), |number| &number[..]);
         with_buffer(|fields| {
-            let owner = put_head(fields, content);
+            let Content { generation, labels, refs, owner, .. } = content;
+            let owner = put_head(fields, *generation, labels, refs, owner.as_ref());
             let head = fields.len();
             put_middle(fields, content);
             let middle = fields.len() - head;
@@ -120,6 +121,10 @@ impl Packed {
             Text::Plain(mine) => mine == text,
             Text::Hex(mine) => digits(mine) == text,
         }
+    }
+
+    pub(crate) fn has_uid_of(&self, other: &Self) -> bool {
+        self.parts().uid == other.parts().uid
     }
 
     pub(crate) fn parts(&self) -> Parts<'_> {

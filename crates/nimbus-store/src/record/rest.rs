@@ -1,4 +1,4 @@
-//! What few objects have.
+//! What not all objects have.
 
 use std::{ops::Range, sync::Arc};
 
@@ -6,13 +6,19 @@ use nimbus_core::{Annotations, Audience, Digest, Finalizers, Labels, LeafHasher,
 
 use crate::record::{Content, encode::audience_field};
 
-/// What few objects have.
+/// What not all objects have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rest {
     pub(crate) labels: Labels,
-    pub(crate) refs: Arc<[Reference]>,
     /// Where the owner lies, within the head.
-    pub(crate) owner: Option<Range<usize>>,
+    pub(crate) owner: Option<Range<u32>>,
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// What few objects have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct More {
+    pub(crate) refs: Arc<[Reference]>,
     pub(crate) annotations: Annotations,
     pub(crate) finalizers: Finalizers,
     pub(crate) deleting: bool,
@@ -28,10 +34,32 @@ pub(crate) struct Rest {
 impl Rest {
     /// What there is of that, if anything.
     pub(crate) fn new(content: &Content, owner: Option<Range<usize>>) -> Option<Self> {
-        let Content { labels, refs, annotations, finalizers, deleting, audience, .. } = content;
-        let none = labels.is_empty()
-            && refs.is_empty()
-            && owner.is_none()
+        let labels = content.labels.clone();
+        let place = |at: usize| u32::try_from(at).expect("object size is limited");
+        let owner = owner.map(|owner| place(owner.start)..place(owner.end));
+        Self { labels, owner, more: More::new(content).map(Box::new) }.if_any()
+    }
+
+    /// The same for everyone, if anything is left of it then.
+    pub(crate) fn without_audience(&self) -> Option<Self> {
+        let Self { labels, owner, more } = self;
+        let more = more.as_deref().and_then(More::without_audience).map(Box::new);
+        Self { labels: labels.clone(), owner: owner.clone(), more }.if_any()
+    }
+
+    fn if_any(self) -> Option<Self> {
+        let none = self.labels.is_empty() && self.owner.is_none() && self.more.is_none();
+        (!none).then_some(self)
+    }
+}
+
+// === impl More ===
+
+impl More {
+    /// What there is of that, if anything.
+    pub(crate) fn new(content: &Content) -> Option<Self> {
+        let Content { refs, annotations, finalizers, deleting, audience, .. } = content;
+        let none = refs.is_empty()
             && annotations.is_empty()
             && finalizers.is_empty()
             && !deleting
@@ -48,9 +76,7 @@ impl Rest {
             hasher.finish()
         };
         Some(Self {
-            labels: labels.clone(),
             refs: refs.clone(),
-            owner,
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),
             deleting: *deleting,
@@ -62,17 +88,10 @@ impl Rest {
 
     /// The same for everyone, if anything is left of it then.
     pub(crate) fn without_audience(&self) -> Option<Self> {
-        let Self { labels, refs, owner, annotations, finalizers, deleting, .. } = self;
-        let none = labels.is_empty()
-            && refs.is_empty()
-            && owner.is_none()
-            && annotations.is_empty()
-            && finalizers.is_empty()
-            && !deleting;
+        let Self { refs, annotations, finalizers, deleting, .. } = self;
+        let none = refs.is_empty() && annotations.is_empty() && finalizers.is_empty() && !deleting;
         (!none).then(|| Self {
-            labels: labels.clone(),
             refs: refs.clone(),
-            owner: owner.clone(),
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),
             deleting: *deleting,

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use nimbus_core::{
-    Annotations, Audience, DraftParts, Generation, InvalidDraft, Labels, ObjectKey, Owner, Reference, Spec, Uid,
+    Annotations, Audience, DraftParts, Generation, InvalidDraft, Labels, ObjectKey, Owner, PublisherId, Reference,
+    Revision, Spec, Uid,
 };
+
+use crate::record::encode_draft;
 
 /// An object as its publisher wants it, whatever its kind.
 ///
@@ -39,6 +42,14 @@ pub struct Draft {
 }
 
 // === impl Draft ===
+
+impl Draft {
+    /// The object as an observer would see it, if it were taken like this: encoded, without a [`Record`](crate::Record)
+    /// in between.
+    pub fn encoded(&self, manager: &PublisherId, revision: Revision) -> Vec<u8> {
+        encode_draft(self, manager, revision)
+    }
+}
 
 impl<K: Spec> TryFrom<nimbus_core::Draft<K>> for Draft {
     type Error = InvalidDraft;

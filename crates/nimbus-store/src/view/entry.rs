@@ -84,9 +84,7 @@ impl Item for Entry {
     }
 
     fn mark(&self) -> Arc<[u8]> {
-        let (namespace, name) = self.record.names_in_kind();
-        let len = u8::try_from(namespace.len()).expect("names are limited");
-        [&[len], namespace, name].concat().into()
+        mark_of(&self.record)
     }
 
     fn place(mark: &Arc<[u8]>) -> Self::Key<'_> {
@@ -94,8 +92,20 @@ impl Item for Entry {
     }
 
     fn order(one: Self::Key<'_>, two: Self::Key<'_>) -> Ordering {
-        one.cmp(&two)
+        compare_places(one, two)
     }
+}
+
+/// The length of the namespace, the namespace and the name.
+pub(crate) fn mark_of(record: &Record) -> Arc<[u8]> {
+    let (namespace, name) = record.names_in_kind();
+    let len = u8::try_from(namespace.len()).expect("names are limited");
+    [&[len], namespace, name].concat().into()
+}
+
+/// Compares namespaces, and then names.
+pub(crate) fn compare_places(one: (&[u8], &[u8]), two: (&[u8], &[u8])) -> Ordering {
+    one.cmp(&two)
 }
 
 /// Where the entry of that name is, within its kind.

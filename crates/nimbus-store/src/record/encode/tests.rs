@@ -12,7 +12,7 @@ use prost::Message as _;
 use prost_types::Any;
 
 use crate::{
-    Slot,
+    Draft, Slot,
     record::{Content, Record},
 };
 
@@ -93,6 +93,17 @@ fn generated(content: &Content, revision: Revision) -> Vec<u8> {
     [part(header), spec, status, part(v1::Object { revision: revision.0, ..v1::Object::default() })].concat()
 }
 
+/// What asks for this, if a draft can.
+fn draft(content: &Content) -> Option<Draft> {
+    let Content { key, uid, generation, labels, refs, owner, annotations, audience, spec, .. } = content.clone();
+    let can = content.finalizers.is_empty()
+        && !content.deleting
+        && content.status.is_empty()
+        && content.observed == Generation(0);
+    let (uid, generation) = (Some(uid), Some(generation));
+    can.then_some(Draft { key, uid, generation, labels, refs, owner, annotations, audience, spec })
+}
+
 #[test]
 fn the_bytes_are_those_of_the_generated_code() {
     let check = |content: Content, revision: u64| {
@@ -105,11 +116,20 @@ fn the_bytes_are_those_of_the_generated_code() {
         assert_eq!((record.spec(), record.status()), (content.spec, content.status));
         assert_eq!(*record.spec_bytes(), *record.spec());
         assert_eq!(record.status_bytes(), record.status());
+        if let Some(draft) = draft(&record.content()) {
+            assert_eq!(draft.encoded(record.manager(), revision), record.encoded(true));
+        }
     };
     check(content(), 1);
     check(Content { key: key("prod", "two"), generation: Generation(300), ..content() }, u64::MAX);
     let labels = Labels::new(&texts(&[("zone", "a"), ("empty", "")])).unwrap();
     check(Content { labels, spec: any(300), ..content() }, 127);
+    let agents = Audience::Agents(Arc::new([AgentId::new("a").unwrap()].into()));
+    let observed = Record::new(Content { audience: agents, spec: any(3), ..content() }, slot());
+    assert_eq!(
+        draft(&observed.content()).unwrap().encoded(observed.manager(), slot().revision),
+        observed.encoded(true)
+    );
     let refs = [Reference::strong(key("prod", "x")), Reference { to: key("", "y"), weak: true }];
     check(Content { refs: refs.into(), observed: Generation(7), status: any(0), ..content() }, 128);
     let owner = v1::Owner { kind: "k".to_owned(), name: "n".repeat(200), ..v1::Owner::default() };
