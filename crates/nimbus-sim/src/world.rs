@@ -167,6 +167,11 @@ impl Inner {
         self.claims.clear();
     }
 
+    /// Lets a number that is no event count for the fingerprint.
+    pub(crate) fn count_in(&mut self, number: u64) {
+        number.hash(&mut self.hash);
+    }
+
     /// Stands for everything that happened.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.hash.finish()
