@@ -314,13 +314,17 @@ impl Run<'_> {
     /// Waits until everybody has exactly what they should; false if something was wrong.
     fn settle(&mut self) -> Result<bool, Box<dyn std::error::Error>> {
         let end = self.sim.elapsed() + SETTLES;
+        // Since when everybody has everything.
+        let mut since = None;
         loop {
             for _ in 0..20 {
                 if self.step()? {
                     return Ok(false);
                 }
             }
-            let Some(missing) = self.missing() else { break };
+            let missing = self.missing();
+            since = if missing.is_none() { since.or(Some(self.sim.elapsed())) } else { None };
+            let Some(missing) = missing.or_else(|| self.busy(since)) else { break };
             if self.sim.elapsed() > end {
                 self.world.violate("simulation", "Converges", &missing);
                 return Ok(false);
@@ -340,6 +344,15 @@ impl Run<'_> {
         }
         self.world.note("simulation", "everybody has everything");
         Ok(true)
+    }
+
+    /// A controller that has not been at rest since. Whatever it is about to do would count as if it were because of what
+    /// comes next.
+    fn busy(&self, since: Option<Duration>) -> Option<String> {
+        let world = self.world.lock();
+        let rests = |name: &&str| world.rested.get(*name).copied() >= since;
+        let busy = CONTROLLERS.into_iter().find(|name| !rests(name));
+        busy.map(|name| format!("{name} always has something left to do"))
     }
 
     /// What is not as it should be in the end.
