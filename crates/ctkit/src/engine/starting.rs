@@ -56,7 +56,7 @@ const BY_HAND: &str = "by hand, until it is resumed or the controller restarts";
 const SUMMED_UP: usize = 256;
 
 /// What was written can be read again after a moment, or not at all.
-const CATCH_UP: Duration = Duration::from_secs(2);
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// Agents that are still to let go of an object are looked at again after this long, if they do not speak up.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
