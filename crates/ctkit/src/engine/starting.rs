@@ -97,6 +97,7 @@ impl Engine {
             return None;
         }
         let at = &mut self.stations[station.0];
+        let mut causes = job.causes;
         let newest = if job.causes == Cause::Boot.into() { at.find_fresh(&key) } else { at.find(&key) };
         if let Some(record) = newest.as_ref().filter(|record| is_paused(record)) {
             self.pause(station, &key, &record.clone(), now);
@@ -106,16 +107,20 @@ impl Engine {
             if newest.revision() < known.wrote {
                 // What is read must not be older than what was written. If it still is when the time is up, the source
                 // has begun again, and counts from elsewhere.
-                let left = CATCH_UP.saturating_sub(now.duration_since(known.lag(now)));
+                let since = known.lag(now, job.causes.contains(Cause::Requeued));
+                let left = CATCH_UP.saturating_sub(now.duration_since(since));
                 if !left.is_zero() {
                     self.end(station, job.lane, &key, Finish::Waiting(Some(left)), now);
                     return None;
                 }
                 known.wrote = Revision::ZERO;
             }
-            known.caught_up();
+            // That it was waited for is no reason to call a reactor.
+            if known.caught_up() {
+                causes.remove(Cause::Requeued);
+            }
         }
-        let Some((sort, call)) = at.decide(&key, newest.as_ref(), job.causes) else {
+        let Some((sort, call)) = at.decide(&key, newest.as_ref(), causes) else {
             self.done(station, &key, now);
             return None;
         };
@@ -140,7 +145,7 @@ impl Engine {
             return None;
         }
         let common = self.stations[station.0].common();
-        let (circumstances, publishes) = ((job.attempt, job.causes), sort == Sort::Apply);
+        let (circumstances, publishes) = ((job.attempt, causes), sort == Sort::Apply);
         let context = |subject| Context::new(common.surroundings.clone(), subject, circumstances, publishes);
         let missing = newest.as_ref().and_then(|newest| self.missing_mark(station, newest));
         let work = match (sort, call) {

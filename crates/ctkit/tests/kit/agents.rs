@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tonic::Streaming;
 
 use crate::{
+    faulty::Faulty,
     kinds::{Policy, PolicyStatus, Rules},
     life::Life,
     log::Log,
@@ -161,6 +162,16 @@ fn said_of(store: &Store, name: &str) -> String {
     status.note
 }
 
+/// How the object fares, if anything is said of that yet.
+fn ready_or_not(store: &Store) -> String {
+    let conditions = standing(store, "web").conditions;
+    conditions
+        .into_iter()
+        .find(|condition| condition.r#type == "Ready")
+        .unwrap_or_default()
+        .code
+}
+
 /// H04: edits and agents' reports were handled by two loops, which overtook each other in the same object.
 #[tokio::test(start_paused = true)]
 async fn reports_and_edits_of_one_object_never_overlap_and_all_arrive() {
@@ -230,6 +241,25 @@ async fn a_report_that_was_not_taken_is_told_again() {
     assert_eq!(reactor.log.take(), expected);
     assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
     assert_eq!(ready(store, "web").0, "Reconciled");
+    life.stop().await;
+}
+
+/// An agent reported when what the kit had written could not be read yet. That this was waited for counted as if somebody had
+/// asked for another run, and the reactor was called with an object that had not changed.
+#[tokio::test(start_paused = true)]
+async fn a_report_that_comes_before_a_status_can_be_read_is_only_a_report() {
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let source = Faulty::lagging(store, Duration::from_millis(500));
+    let life = Life::ready(Manager::between(source, store.clone()).controller(reactor.controller()).seed(7)).await;
+    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
+    put(store, "web", &[], "first").await;
+    until(|| ready_or_not(store) == "Reconciled").await;
+    agent.read(store).await;
+    agent.report(&[]).await;
+    until(|| said(store) == "1/1 failed 0").await;
+    life.settled().await;
+    assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
     life.stop().await;
 }
 
