@@ -368,9 +368,10 @@ impl Station {
             });
         }
         let only_status = causes.iter().all(|cause| matches!(cause, Cause::Status | Cause::Retried));
-        let only_news = only_status
-            && self.news.contains_key(key)
-            && acked.as_ref().is_some_and(|acked| difference(acked, newest) == Difference::None);
+        // A report that could not be told is told again even if nobody listens any more: the status says that it failed.
+        let is_news = self.news.contains_key(key) || causes.contains(Cause::Retried);
+        let only_news =
+            only_status && is_news && acked.as_ref().is_some_and(|acked| difference(acked, newest) == Difference::None);
         if only_news {
             return Some((Sort::Status, Call::Status(newest.clone(), Box::default())));
         }
