@@ -58,7 +58,7 @@ async fn keep_asking(world: World, name: &'static str, handle: Handle) {
         if handle.settled().await.is_err() {
             return;
         }
-        let at = turmoil::sim_elapsed().unwrap_or_default();
+        let at = world.lock().elapsed();
         let Ok(entries) = handle.entries().await else { return };
         if !entries.iter().any(is_planned) {
             world.lock().rested.insert(name, at);
