@@ -14,6 +14,7 @@ use crate::{
     hosts::{ADDRESS, API_ADDRESS, keep_jumping},
     net::Line,
     policies::{Call, Policy, Rule},
+    setup::pick,
     world::{Phase, World, millis},
 };
 
@@ -35,7 +36,9 @@ pub(crate) async fn run(world: World, name: &'static str, line: Line) -> turmoil
     let seed: u64 = rng.random();
     let instance = format!("{name}.{seed:x}");
     let (leader, id) = (Instances::leader("policies").ttl(Duration::from_secs(3)), InstanceId::new(&instance));
-    let reactor = Rules { world: world.clone(), name, instance, rng: Mutex::new(rng), seen: Arc::default() };
+    // Some processes have hardly any luck, and begin with failures.
+    let fails = pick(&mut rng, &[0.05, 0.05, 0.5]);
+    let reactor = Rules { world: world.clone(), name, instance, rng: Mutex::new(rng), fails, seen: Arc::default() };
     let manager = Manager::between(source, target)
         .controller(Controller::new(reactor).named("policies").publishes::<Rule>().backoff(BACKOFF))
         .instances(leader.instance(id).seed(seed))
@@ -74,6 +77,8 @@ struct Rules {
     /// This process, as the leases name it.
     instance: String,
     rng: Mutex<SmallRng>,
+    /// How probable it is that a reaction fails while things go wrong.
+    fails: f64,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -101,7 +106,7 @@ impl Rules {
     async fn work(&self) -> Result<(), Failure> {
         let (wait, fails) = {
             let mut rng = self.rng.lock();
-            (millis(&mut rng, 0, 60), rng.random_bool(0.05))
+            (millis(&mut rng, 0, 60), rng.random_bool(self.fails))
         };
         sleep(wait).await;
         if fails && self.world.phase() == Phase::Chaos { Err(Failure::new("out of luck")) } else { Ok(()) }
