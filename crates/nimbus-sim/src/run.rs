@@ -376,13 +376,16 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// A controller that has not been at rest since. Whatever it is about to do would count as if it were because of what
-    /// comes next.
+    /// A controller that has not been at rest since, or that nobody leads. Whatever it is about to do would count as if it were
+    /// because of what comes next.
     fn busy(&self, since: Option<Duration>) -> Option<String> {
         let world = self.world.lock();
-        let rests = |name: &&str| world.rested.get(*name).copied() >= since;
-        let busy = CONTROLLERS.into_iter().find(|name| !rests(name));
-        busy.map(|name| format!("{name} always has something left to do"))
+        let rested = |name: &str| world.rested.get(name).filter(|(at, _)| Some(*at) >= since);
+        if let Some(name) = CONTROLLERS.into_iter().find(|name| rested(name).is_none()) {
+            return Some(format!("{name} always has something left to do"));
+        }
+        let leads = CONTROLLERS.into_iter().filter_map(rested).any(|(_, leads)| *leads);
+        (!leads).then(|| "no controller leads".to_owned())
     }
 
     /// What is not as it should be in the end.

@@ -78,8 +78,8 @@ pub(crate) struct Inner {
     pub(crate) api: Option<Arc<State>>,
     /// Which controller may act, as that bus has it.
     pub(crate) leader: Option<String>,
-    /// When each controller last had nothing left to do.
-    pub(crate) rested: BTreeMap<&'static str, Duration>,
+    /// When each controller last had nothing left to do, and whether it led then.
+    pub(crate) rested: BTreeMap<&'static str, (Duration, bool)>,
     /// Buses that are asked to stop, as an operator would.
     pub(crate) stopping: bool,
     /// By how much the clocks of hosts have jumped, in all.

@@ -50,7 +50,7 @@ pub(crate) async fn run(world: World, name: &'static str, line: Line) -> turmoil
     Ok(())
 }
 
-/// Says again and again when it had nothing left to do.
+/// Says again and again when it had nothing left to do, and whether it led.
 async fn keep_asking(world: World, name: &'static str, handle: Handle) {
     let is_planned = |entry: &Entry| {
         let is_at_work = matches!(entry.state, Waiting::Ready | Waiting::Running);
@@ -64,7 +64,8 @@ async fn keep_asking(world: World, name: &'static str, handle: Handle) {
         let at = world.lock().elapsed();
         let Ok(entries) = handle.entries().await else { return };
         if !entries.iter().any(is_planned) {
-            world.lock().rested.insert(name, at);
+            let leads = !handle.instances().shards.is_empty();
+            world.lock().rested.insert(name, (at, leads));
         }
         sleep(Duration::from_millis(50)).await;
     }
