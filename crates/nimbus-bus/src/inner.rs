@@ -177,7 +177,7 @@ impl Inner {
                 synced: state.is_synced(entry.key().as_str()),
             })
             .collect();
-        ages.sort_by_key(|age| std::cmp::Reverse(age.age_ms));
+        ages.sort_unstable_by(|one, other| (other.age_ms, &one.publisher).cmp(&(one.age_ms, &other.publisher)));
         ages
     }
 

@@ -140,7 +140,9 @@ impl Sessions {
     pub(crate) fn drain(&self, spread: Duration, reason: &str) {
         *self.draining.lock() = Some(spread);
         let spread_ms = u64::try_from(spread.as_millis()).unwrap_or(u64::MAX).max(1);
-        let sessions: Vec<_> = self.by_id.iter().map(|entry| entry.value().clone()).collect();
+        let mut sessions: Vec<_> = self.by_id.iter().map(|entry| entry.value().clone()).collect();
+        // In an order that does not depend on the machine, so that a simulation can repeat it.
+        sessions.sort_unstable_by_key(|session| session.id);
         for session in sessions {
             // Session numbers are scattered, so these are too.
             let retry_after_ms = session.id % spread_ms;

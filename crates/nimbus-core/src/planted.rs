@@ -41,10 +41,11 @@ pub enum Bug {
     StaleOld,
     OutstayLease,
     EndSyncEarly,
+    KeepNothing,
 }
 
 /// Every bug, with a name and what it does.
-pub const ALL: [(Bug, &str, &str); 30] = [
+pub const ALL: [(Bug, &str, &str); 31] = [
     (Bug::SkipTombstone, "skip-tombstone", "a delete leaves no tombstone"),
     (Bug::ForgetLeaving, "forget-leaving", "an agent is not told of an object that leaves its audience or filter"),
     (Bug::ResumeTooLate, "resume-too-late", "a resume skips the first revision after its position"),
@@ -75,6 +76,7 @@ pub const ALL: [(Bug, &str, &str); 30] = [
     (Bug::StaleOld, "stale-old", "`old` stays the first version that a reactor has dealt with"),
     (Bug::OutstayLease, "outstay-lease", "a controller goes on without a permit when its lease has run out"),
     (Bug::EndSyncEarly, "end-sync-early", "a controller ends its sync before it has looked at everything"),
+    (Bug::KeepNothing, "keep-nothing", "the end of a controller's sync removes what belongs to objects that fail"),
 ];
 
 #[cfg(feature = "planted")]

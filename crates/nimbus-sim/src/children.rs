@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::Context as _;
+use tempfile::TempDir;
 
-use crate::case::Case;
+use crate::{case::Case, once::scratch};
 
 /// How a case ended.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ struct Running {
     case: Case,
     child: Child,
     output: JoinHandle<String>,
+    /// Its files, which are removed even if it was killed.
+    _files: TempDir,
 }
 
 /// Says what was wrong, at the beginning of a line.
@@ -78,7 +81,9 @@ pub fn each(
 
 impl Running {
     fn start(case: Case, mut command: Command) -> anyhow::Result<Self> {
+        let files = scratch().context("making a directory for a simulation")?;
         let mut child = command
+            .env("TMPDIR", files.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -96,7 +101,7 @@ impl Running {
             let _ = stdout.map(|mut pipe| pipe.read_to_string(&mut text));
             errors_read.join().unwrap_or_default() + &text
         });
-        Ok(Self { case, child, output })
+        Ok(Self { case, child, output, _files: files })
     }
 
     fn report(mut self) -> anyhow::Result<Report> {

@@ -2,5 +2,6 @@
 
 pub(crate) mod once;
 pub(crate) mod planted;
+pub(crate) mod repeat;
 pub(crate) mod seeds;
 pub(crate) mod soak;

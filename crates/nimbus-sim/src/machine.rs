@@ -189,6 +189,17 @@ impl Machine {
         }
     }
 
+    /// It is in its last zone, and has everything that is there.
+    pub(crate) fn forget(&mut self) {
+        self.zones.drain(..self.zones.len().saturating_sub(1));
+    }
+
+    /// What is kept of it.
+    pub(crate) fn kept(&self) -> usize {
+        let things = self.things.len() + self.newest.len() + self.fresh.len();
+        things + self.zones.len() + self.rules.len()
+    }
+
     /// Objects whose handlers run.
     pub(crate) fn busy(&self) -> BTreeSet<&Key> {
         self.busy.keys().collect()

@@ -20,7 +20,9 @@ struct Arguments {
 enum Command {
     /// Runs one seed, and tells what happened if something was wrong.
     Once(command::once::Arguments),
-    /// Runs as many seeds as fit into a time.
+    /// Runs one seed several times, and fails if that is not always the same.
+    Repeat(command::repeat::Arguments),
+    /// Runs as many seeds as fit into a time, or those in a file.
     Seeds(command::seeds::Arguments),
     /// Runs one simulation on and on, and says how fast it is and how much memory it takes.
     Soak(command::soak::Arguments),
@@ -31,6 +33,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Once(arguments) => command::once::run(&arguments),
+        Command::Repeat(arguments) => command::repeat::run(&arguments),
         Command::Seeds(arguments) => command::seeds::run(&arguments),
         Command::Soak(arguments) => command::soak::run(&arguments),
         Command::Planted(arguments) => command::planted::run(&arguments),

@@ -257,6 +257,11 @@ impl Model {
         }
     }
 
+    /// Writes that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.objects.values().map(|writes| writes.list.len()).sum()
+    }
+
     /// What somebody should have when everything is over.
     pub(crate) fn expected(&self, viewer: &Viewer) -> BTreeMap<Key, u64> {
         let shown = |(key, writes): (&Key, &Writes)| {

@@ -165,6 +165,11 @@ impl Policies {
             .for_each(|writes| drop(writes.drain(..writes.len().saturating_sub(1))));
     }
 
+    /// Writes and calls that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.calls.len() + self.writes.values().map(Vec::len).sum::<usize>()
+    }
+
     pub(crate) fn judge_apply(
         &self,
         policy: &str,

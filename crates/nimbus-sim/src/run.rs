@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use mad_turmoil::rand::get_rng;
 use nimbus_agent::Link;
-use rand::{SeedableRng as _, rngs::SmallRng};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use turmoil::Sim;
 
 use crate::{
@@ -45,7 +46,13 @@ pub struct Figures {
     pub writes: u64,
     /// How long it would have taken.
     pub time: Duration,
+    /// Things that are kept for judging what comes.
+    pub kept: usize,
 }
+
+/// So many rounds take place on one network. It keeps something for every connection that nobody has taken, and has no more than
+/// so many numbers for them.
+const NETWORK: u64 = 20;
 
 const TICK: Duration = Duration::from_millis(5);
 
@@ -56,9 +63,8 @@ const SETTLES: Duration = Duration::from_secs(150);
 const QUIET: Duration = Duration::from_secs(12);
 
 /// Runs everything that follows from a seed, in this process, of which it must be the first and only run.
-pub(crate) fn run(case: &Case, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow::Result<Outcome> {
-    let directory = scratch()?;
-    let mut setup = Setup::new(case.seed, directory.path().to_owned());
+pub(crate) fn run(case: &Case, directory: PathBuf, mut go_on: impl FnMut(&Figures) -> bool) -> anyhow::Result<Outcome> {
+    let mut setup = Setup::new(case.seed, directory);
     let mut rng = schedule_rng(case.seed);
     let mut left = Some(schedule_of(case, &setup, &mut rng));
     setup.chaos = case.chaos.unwrap_or(setup.chaos);
@@ -74,7 +80,8 @@ pub(crate) fn run(case: &Case, mut go_on: impl FnMut(&Figures) -> bool) -> anyho
             events: inner.count,
             faults: run.faults.values().sum(),
             writes: inner.writes,
-            time: run.sim.elapsed(),
+            time: inner.elapsed(),
+            kept: inner.kept(),
         };
         let over = inner.violation.is_some();
         drop(inner);
@@ -83,7 +90,7 @@ pub(crate) fn run(case: &Case, mut go_on: impl FnMut(&Figures) -> bool) -> anyho
         }
         run.again();
     };
-    let (time, faults) = (run.sim.elapsed(), std::mem::take(&mut run.faults));
+    let (time, faults) = (run.elapsed(), std::mem::take(&mut run.faults));
     drop(run);
     let mut world = world.lock();
     if let Err(error) = ended {
@@ -109,68 +116,68 @@ fn schedule_rng(seed: u64) -> SmallRng {
     SmallRng::seed_from_u64(seed.rotate_left(17))
 }
 
-/// Files that nobody has to keep are best in memory.
-fn scratch() -> std::io::Result<tempfile::TempDir> {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+/// A network with everybody on it.
+fn network(world: &World, setup: &Setup, lines: &BTreeMap<String, Line>, seed: u64) -> Sim<'static> {
+    let mut builder = turmoil::Builder::new();
+    builder
+        .rng_seed(seed)
+        .tick_duration(TICK)
+        .simulation_duration(Duration::from_secs(1 << 32))
+        .min_message_latency(Duration::from_millis(1))
+        .max_message_latency(setup.latency)
+        .tcp_capacity(1 << 16);
+    if setup.order {
+        builder.enable_random_order();
+    }
+    let mut sim = builder.build();
+    for name in [BUS, API] {
+        let world = world.clone();
+        sim.host(name, move || hosts::bus::run(world.clone(), name));
+    }
+    for agent in &setup.agents {
+        let (world, setup, line) = (world.clone(), agent.clone(), lines[&agent.name].clone());
+        sim.host(agent.name.as_str(), move || hosts::agent::run(world.clone(), setup.clone(), line.clone()));
+    }
+    for reader in &setup.readers {
+        let (world, setup, line) = (world.clone(), reader.clone(), lines[&reader.name].clone());
+        sim.host(reader.name.as_str(), move || hosts::reader::run(world.clone(), setup.clone(), line.clone()));
+    }
+    for name in PUBLISHERS {
+        let (world, line) = (world.clone(), lines[name].clone());
+        sim.host(name, move || hosts::publisher::run(world.clone(), name, line.clone()));
+    }
+    for name in RIVALS {
+        let (world, line) = (world.clone(), lines[name].clone());
+        sim.host(name, move || hosts::rival::run(world.clone(), name, line.clone()));
+    }
+    for name in CONTROLLERS {
+        let (world, line) = (world.clone(), lines[name].clone());
+        sim.host(name, move || hosts::controller::run(world.clone(), name, line.clone()));
+    }
+    let (user, line) = (world.clone(), lines[USER].clone());
+    sim.host(USER, move || hosts::user::run(user.clone(), line.clone()));
+    sim
 }
 
 // === impl Run ===
 
 impl Run<'_> {
     fn new(world: World, setup: Setup) -> Self {
-        let mut builder = turmoil::Builder::new();
-        builder
-            .rng_seed(setup.seed)
-            .tick_duration(TICK)
-            .simulation_duration(Duration::from_secs(1 << 32))
-            .min_message_latency(Duration::from_millis(1))
-            .max_message_latency(setup.latency)
-            .tcp_capacity(1 << 16);
-        if setup.order {
-            builder.enable_random_order();
-        }
-        let mut sim = builder.build();
-        let mut lines = BTreeMap::new();
-        for name in [BUS, API] {
-            let world = world.clone();
-            sim.host(name, move || hosts::bus::run(world.clone(), name));
-        }
-        for name in setup.clients() {
-            lines.insert(name.clone(), Line::new());
-        }
+        let lines: BTreeMap<_, _> = setup.clients().into_iter().map(|name| (name, Line::new())).collect();
         for agent in &setup.agents {
             world.lock().machines.insert(agent.name.clone(), Machine::new(agent));
-            let (world, setup, line) = (world.clone(), agent.clone(), lines[&agent.name].clone());
-            sim.host(agent.name.as_str(), move || hosts::agent::run(world.clone(), setup.clone(), line.clone()));
         }
-        for reader in &setup.readers {
-            let (world, setup, line) = (world.clone(), reader.clone(), lines[&reader.name].clone());
-            sim.host(reader.name.as_str(), move || hosts::reader::run(world.clone(), setup.clone(), line.clone()));
-        }
-        for name in PUBLISHERS {
-            let (world, line) = (world.clone(), lines[name].clone());
-            sim.host(name, move || hosts::publisher::run(world.clone(), name, line.clone()));
-        }
-        for name in RIVALS {
-            let (world, line) = (world.clone(), lines[name].clone());
-            sim.host(name, move || hosts::rival::run(world.clone(), name, line.clone()));
-        }
-        for name in CONTROLLERS {
-            let (world, line) = (world.clone(), lines[name].clone());
-            sim.host(name, move || hosts::controller::run(world.clone(), name, line.clone()));
-        }
-        let (user, line) = (world.clone(), lines[USER].clone());
-        sim.host(USER, move || hosts::user::run(user.clone(), line.clone()));
+        let sim = network(&world, &setup, &lines, setup.seed);
         Self { sim, world, setup, lines, undo: Vec::new(), faults: BTreeMap::new(), rounds: 1 }
     }
 
     /// Everything fails for a while, then nothing does, and then everything is restarted.
     fn round(&mut self, schedule: &[Planned]) -> turmoil::Result {
-        let begun = self.sim.elapsed();
+        let begun = self.elapsed();
         let mut schedule = schedule.iter();
         let mut next = schedule.next();
-        while self.sim.elapsed() - begun < self.setup.chaos {
-            while let Some(planned) = next.filter(|planned| planned.at <= self.sim.elapsed() - begun) {
+        while self.elapsed() - begun < self.setup.chaos {
+            while let Some(planned) = next.filter(|planned| planned.at <= self.elapsed() - begun) {
                 self.inflict(planned);
                 next = schedule.next();
             }
@@ -209,8 +216,8 @@ impl Run<'_> {
                 self.sim.bounce(host.as_str());
             }
         }
-        let end = self.sim.elapsed() + QUIET;
-        while self.sim.elapsed() < end {
+        let end = self.elapsed() + QUIET;
+        while self.elapsed() < end {
             if self.step()? {
                 return Ok(());
             }
@@ -222,6 +229,9 @@ impl Run<'_> {
     /// Everything begins to fail again.
     fn again(&mut self) {
         self.rounds += 1;
+        if self.rounds.is_multiple_of(NETWORK) {
+            self.renew();
+        }
         let mut world = self.world.lock();
         world.phase = Phase::Chaos;
         world.done.clear();
@@ -229,17 +239,35 @@ impl Run<'_> {
         world.forget();
     }
 
+    /// Everybody dies, and is started again on another network.
+    fn renew(&mut self) {
+        let begun = self.elapsed();
+        self.world.lock().begun = begun;
+        self.world.note("simulation", "everybody dies, and so does the network");
+        self.sim = network(&self.world, &self.setup, &self.lines, self.setup.seed.wrapping_add(self.rounds));
+    }
+
+    /// How long everything has taken so far.
+    fn elapsed(&self) -> Duration {
+        let begun = self.world.lock().begun;
+        begun + self.sim.elapsed()
+    }
+
     /// Whether something was wrong.
     fn step(&mut self) -> Result<bool, Box<dyn std::error::Error>> {
         self.sim.step()?;
-        self.world.lock().now = self.sim.elapsed();
-        Ok(self.world.has_failed())
+        let now = self.elapsed();
+        let mut world = self.world.lock();
+        world.now = now;
+        // Who takes one number more than in another run shows here, whatever comes of it.
+        world.count_in(get_rng().next_u64());
+        Ok(world.violation.is_some())
     }
 
     fn inflict(&mut self, planned: &Planned) {
         *self.faults.entry(planned.fault.sort()).or_default() += 1;
         self.world.note("fault", planned.fault.to_string());
-        let until = self.sim.elapsed() + planned.lasts;
+        let until = self.elapsed() + planned.lasts;
         match &planned.fault {
             Fault::Crash(host) => {
                 if !self.sim.is_host_running(host.as_str()) {
@@ -277,7 +305,7 @@ impl Run<'_> {
 
     /// Ends the faults that are over, or all of them.
     fn heal(&mut self, all: bool) {
-        let now = self.sim.elapsed();
+        let now = self.elapsed();
         let (over, lasting) = std::mem::take(&mut self.undo).into_iter().partition(|(until, _)| all || *until <= now);
         self.undo = lasting;
         let over: Vec<(Duration, Fault)> = over;
@@ -315,15 +343,19 @@ impl Run<'_> {
 
     /// Waits until everybody has exactly what they should; false if something was wrong.
     fn settle(&mut self) -> Result<bool, Box<dyn std::error::Error>> {
-        let end = self.sim.elapsed() + SETTLES;
+        let end = self.elapsed() + SETTLES;
+        // Since when everybody has everything.
+        let mut since = None;
         loop {
             for _ in 0..20 {
                 if self.step()? {
                     return Ok(false);
                 }
             }
-            let Some(missing) = self.missing() else { break };
-            if self.sim.elapsed() > end {
+            let missing = self.missing();
+            since = if missing.is_none() { since.or(Some(self.elapsed())) } else { None };
+            let Some(missing) = missing.or_else(|| self.busy(since)) else { break };
+            if self.elapsed() > end {
                 self.world.violate("simulation", "Converges", &missing);
                 return Ok(false);
             }
@@ -342,6 +374,18 @@ impl Run<'_> {
         }
         self.world.note("simulation", "everybody has everything");
         Ok(true)
+    }
+
+    /// A controller that has not been at rest since, or that nobody leads. Whatever it is about to do would count as if it were
+    /// because of what comes next.
+    fn busy(&self, since: Option<Duration>) -> Option<String> {
+        let world = self.world.lock();
+        let rested = |name: &str| world.rested.get(name).filter(|(at, _)| Some(*at) >= since);
+        if let Some(name) = CONTROLLERS.into_iter().find(|name| rested(name).is_none()) {
+            return Some(format!("{name} always has something left to do"));
+        }
+        let leads = CONTROLLERS.into_iter().filter_map(rested).any(|(_, leads)| *leads);
+        (!leads).then(|| "no controller leads".to_owned())
     }
 
     /// What is not as it should be in the end.

@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) setup: Setup,
     /// For those who are no host.
     pub(crate) now: Duration,
+    /// When the network that there is began.
+    pub(crate) begun: Duration,
     pub(crate) model: Model,
     pub(crate) policies: Policies,
     pub(crate) phase: Phase,
@@ -76,6 +78,8 @@ pub(crate) struct Inner {
     pub(crate) api: Option<Arc<State>>,
     /// Which controller may act, as that bus has it.
     pub(crate) leader: Option<String>,
+    /// When each controller last had nothing left to do, and whether it led then.
+    pub(crate) rested: BTreeMap<&'static str, (Duration, bool)>,
     /// Buses that are asked to stop, as an operator would.
     pub(crate) stopping: bool,
     /// By how much the clocks of hosts have jumped, in all.
@@ -146,7 +150,7 @@ impl World {
 
 impl Inner {
     pub(crate) fn note(&mut self, who: &str, what: String) {
-        let at = turmoil::sim_elapsed().unwrap_or(self.now);
+        let at = self.elapsed();
         (at, who, &what).hash(&mut self.hash);
         self.count += 1;
         if self.events.len() == KEPT {
@@ -160,11 +164,28 @@ impl Inner {
         self.violation.get_or_insert_with(|| format!("{property}: {who}: {what}"));
     }
 
+    /// How long everything has taken so far.
+    pub(crate) fn elapsed(&self) -> Duration {
+        turmoil::sim_elapsed().map_or(self.now, |elapsed| self.begun + elapsed)
+    }
+
     /// Forgets what nobody can ask for any more, now that everybody has everything.
     pub(crate) fn forget(&mut self) {
         self.model.forget();
         self.policies.forget();
         self.claims.clear();
+        self.machines.values_mut().for_each(Machine::forget);
+    }
+
+    /// What is kept for judging, without the last events: so many things as nobody may be asked for any more.
+    pub(crate) fn kept(&self) -> usize {
+        let machines: usize = self.machines.values().map(Machine::kept).sum();
+        self.model.kept() + self.policies.kept() + self.claims.len() + self.starts.len() + machines
+    }
+
+    /// Lets a number that is no event count for the fingerprint.
+    pub(crate) fn count_in(&mut self, number: u64) {
+        number.hash(&mut self.hash);
     }
 
     /// Stands for everything that happened.

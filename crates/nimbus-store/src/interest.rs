@@ -28,7 +28,7 @@ struct SignalState {
 }
 
 /// All readers that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Interest {
     crowds: DashMap<Spot, Crowd>,
     ids: AtomicU64,
@@ -68,6 +68,10 @@ pub(crate) struct Place {
     spots: Vec<Spot>,
 }
 
+/// Enough for writers and readers on many processors not to wait for each other. The number does not follow from how many
+/// there are: in the order of these all readers are woken, and a simulation has to wake them in the same one everywhere.
+const SHARDS: usize = 64;
+
 // === impl Signal ===
 
 impl Signal {
@@ -93,6 +97,12 @@ impl Signal {
 }
 
 // === impl Interest ===
+
+impl Default for Interest {
+    fn default() -> Self {
+        Self { crowds: DashMap::with_shard_amount(SHARDS), ids: AtomicU64::default() }
+    }
+}
 
 impl Interest {
     /// Adds a reader to every crowd that its scope belongs to.

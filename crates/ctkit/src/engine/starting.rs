@@ -56,7 +56,7 @@ const BY_HAND: &str = "by hand, until it is resumed or the controller restarts";
 const SUMMED_UP: usize = 256;
 
 /// What was written can be read again after a moment, or not at all.
-const CATCH_UP: Duration = Duration::from_secs(2);
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// Agents that are still to let go of an object are looked at again after this long, if they do not speak up.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -98,6 +98,7 @@ impl Engine {
             return None;
         }
         let at = &mut self.stations[station.0];
+        let mut causes = job.causes;
         let newest = if job.causes == Cause::Boot.into() { at.find_fresh(&key) } else { at.find(&key) };
         if let Some(record) = newest.as_ref().filter(|record| is_paused(record)) {
             self.pause(station, &key, &record.clone(), now);
@@ -107,16 +108,20 @@ impl Engine {
             if newest.revision() < known.wrote {
                 // What is read must not be older than what was written. If it still is when the time is up, the source
                 // has begun again, and counts from elsewhere.
-                let left = CATCH_UP.saturating_sub(now.duration_since(known.lag(now)));
+                let since = known.lag(now, job.causes.contains(Cause::Requeued));
+                let left = CATCH_UP.saturating_sub(now.duration_since(since));
                 if !left.is_zero() {
                     self.end(station, job.lane, &key, Finish::Waiting(Some(left)), now);
                     return None;
                 }
                 known.wrote = Revision::ZERO;
             }
-            known.caught_up();
+            // That it was waited for is no reason to call a reactor.
+            if known.caught_up() {
+                causes.remove(Cause::Requeued);
+            }
         }
-        let Some((sort, call)) = at.decide(&key, newest.as_ref(), job.causes) else {
+        let Some((sort, call)) = at.decide(&key, newest.as_ref(), causes) else {
             self.done(station, &key, now);
             return None;
         };
@@ -141,7 +146,7 @@ impl Engine {
             return None;
         }
         let common = self.stations[station.0].common();
-        let (circumstances, publishes) = ((job.attempt, job.causes), sort == Sort::Apply);
+        let (circumstances, publishes) = ((job.attempt, causes), sort == Sort::Apply);
         let context = |subject| Context::new(common.surroundings.clone(), subject, circumstances, publishes);
         let missing = newest.as_ref().and_then(|newest| self.missing_mark(station, newest));
         let work = match (sort, call) {
@@ -371,9 +376,10 @@ impl Station {
             });
         }
         let only_status = causes.iter().all(|cause| matches!(cause, Cause::Status | Cause::Retried));
-        let only_news = only_status
-            && self.news.contains_key(key)
-            && acked.as_ref().is_some_and(|acked| difference(acked, newest) == Difference::None);
+        // A report that could not be told is told again even if nobody listens any more: the status says that it failed.
+        let is_news = self.news.contains_key(key) || causes.contains(Cause::Retried);
+        let only_news =
+            only_status && is_news && acked.as_ref().is_some_and(|acked| difference(acked, newest) == Difference::None);
         if only_news {
             return Some((Sort::Status, Call::Status(newest.clone(), Box::default())));
         }

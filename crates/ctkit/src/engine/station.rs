@@ -90,8 +90,8 @@ pub(crate) struct Known {
 /// What an object waits for.
 #[derive(Debug, Default)]
 struct Waits {
-    /// Until what was written can be read, since then.
-    lagging: Option<Instant>,
+    /// Until what was written can be read, since then; and whether another run had been asked for.
+    lagging: Option<(Instant, bool)>,
     /// It was withdrawn, and waits until agents have let go of it.
     letting_go: Option<Vec<ObjectKey>>,
 }
@@ -242,19 +242,18 @@ impl Known {
 
     /// Since when it waits until what was written can be read.
     pub(crate) fn lagging(&self) -> Option<Instant> {
-        self.waits.as_ref()?.lagging
+        self.waits.as_ref()?.lagging.map(|(since, _)| since)
     }
 
     /// It waits until what was written can be read; says since when.
-    pub(crate) fn lag(&mut self, now: Instant) -> Instant {
-        *self.waits.get_or_insert_default().lagging.get_or_insert(now)
+    pub(crate) fn lag(&mut self, now: Instant, was_requeued: bool) -> Instant {
+        self.waits.get_or_insert_default().lagging.get_or_insert((now, was_requeued)).0
     }
 
-    /// It can be read.
-    pub(crate) fn caught_up(&mut self) {
-        if let Some(waits) = &mut self.waits {
-            waits.lagging = None;
-        }
+    /// It can be read. Says whether it was waited for, and nobody had asked for another run.
+    pub(crate) fn caught_up(&mut self) -> bool {
+        let lagging = self.waits.as_mut().and_then(|waits| waits.lagging.take());
+        lagging.is_some_and(|(_, was_requeued)| !was_requeued)
     }
 
     /// What was withdrawn for it, as long as it waits until agents have let go of that.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     context::Edit,
+    engine::starting::CATCH_UP,
     source::CommitError,
     standing::{self, READY, Ready, Seen, Write},
 };
@@ -23,7 +24,7 @@ pub(crate) struct Writeback {
     order: VecDeque<ObjectKey>,
     /// What is being written.
     flight: Vec<ObjectKey>,
-    /// Somebody else wrote these meanwhile: the others do not wait for them.
+    /// What is read of these is older than what was written: the others do not wait for them.
     parked: Vec<ObjectKey>,
     parked_until: Option<Instant>,
     /// Nothing before this.
@@ -40,6 +41,8 @@ struct Wanted {
     memory: Option<Memory>,
     /// The same as it is being written.
     writing: Option<Writing>,
+    /// Since when the last status that was written here cannot be read.
+    lagging: Option<Instant>,
 }
 
 /// What a status should say.
@@ -132,12 +135,12 @@ impl Writeback {
         parked.into_iter().chain(queued).min()
     }
 
-    /// What to write now. `find` gives the newest version of an object.
+    /// What to write now. `find` gives the newest version of an object, and says whether a status was written here since.
     pub(crate) fn next(
         &mut self,
         controller: &str,
         now: Instant,
-        find: impl Fn(&ObjectKey) -> Option<Arc<Record>>,
+        find: impl Fn(&ObjectKey) -> Option<(Arc<Record>, bool)>,
     ) -> Option<Vec<Step>> {
         if !self.flight.is_empty() || self.not_before.is_some_and(|at| at > now) {
             return None;
@@ -151,9 +154,20 @@ impl Writeback {
             && let Some(key) = self.order.pop_front()
         {
             let Some(wanted) = self.wanted.get_mut(&key) else { continue };
-            let (status, memory) = (wanted.status.take(), wanted.memory.take());
+            let found = wanted.status.as_ref().and_then(|_| find(&key));
+            // What was written since may be something else than what this says.
+            let is_behind = wanted.is_lagging(found.as_ref().is_some_and(|(_, is_old)| *is_old), now);
+            let status = if is_behind { None } else { wanted.status.take() };
+            let memory = wanted.memory.take();
+            if is_behind {
+                self.parked.push(key.clone());
+                self.parked_until.get_or_insert(now + BACKOFF.base);
+                if memory.is_none() {
+                    continue;
+                }
+            }
             let before = steps.len();
-            steps.extend(status.as_ref().and_then(|wish| wish.step(&*find(&key)?, &mut self.usual)));
+            steps.extend(status.as_ref().and_then(|wish| wish.step(&found.as_ref()?.0, &mut self.usual)));
             let says = steps.len() > before;
             steps.extend(memory.as_ref().map(|memory| memory.step(controller, &key)));
             if steps.len() == before {
@@ -245,6 +259,16 @@ impl Wanted {
     /// Whether there is nothing that is not being written already.
     fn is_empty(&self) -> bool {
         self.status.is_none() && self.memory.is_none()
+    }
+
+    /// Whether to wait until what was written can be read. If it still cannot when the time is up, the source has begun
+    /// again, and counts from elsewhere.
+    fn is_lagging(&mut self, is_old: bool, now: Instant) -> bool {
+        if !is_old {
+            self.lagging = None;
+            return false;
+        }
+        now.duration_since(*self.lagging.get_or_insert(now)) < CATCH_UP
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use nimbus_core::ObjectKey;
 use nimbus_store::{Committed, Txn};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -51,8 +52,13 @@ impl Engine {
             let Some(permit) = self.shares.permit(Shard::at(shard)) else { continue };
             let at = &mut self.stations[station.0];
             let snapshot = at.snapshot();
+            let find = |key: &ObjectKey| {
+                let record = snapshot.get(key)?;
+                let is_old = at.known.get(key).is_some_and(|known| record.revision() < known.wrote);
+                Some((record, is_old))
+            };
             let of = &mut at.shards[shard];
-            let Some(steps) = of.writeback.next(&at.name, now, |key| snapshot.get(key)) else {
+            let Some(steps) = of.writeback.next(&at.name, now, find) else {
                 if of.writeback.deadline().is_some() {
                     self.unwritten.insert((station, shard));
                 }

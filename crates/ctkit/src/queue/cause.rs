@@ -99,6 +99,10 @@ impl Causes {
     pub(crate) fn insert(&mut self, cause: Cause) {
         self.0 |= cause.bit();
     }
+
+    pub(crate) fn remove(&mut self, cause: Cause) {
+        self.0 &= !cause.bit();
+    }
 }
 
 impl From<Cause> for Causes {

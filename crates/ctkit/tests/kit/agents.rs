@@ -1,14 +1,27 @@
 //! What agents report, as reactors hear it.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
-use ctkit::{Action, AgentReport, Context, Controller, Failure, Manager, Object, Presence, Reactor, Spec as _, Store};
+use ctkit::{
+    Action, AgentReport, CommitError, Committed, Context, Controller, Failure, Guard, Kind, Manager, Object, ObjectKey,
+    Presence, Reactor, Record, Spec as _, Store, Target, TargetEvent, Txn, functions,
+};
 use nimbus_client::{Channel, Endpoint};
+use nimbus_core::PublisherId;
 use nimbus_wire::v1::{self, bus_client::BusClient, frame::Frame};
 use parking_lot::Mutex;
+use tokio_stream::Stream;
 use tonic::Streaming;
 
 use crate::{
+    faulty::Faulty,
     kinds::{Policy, PolicyStatus, Rules},
     life::Life,
     log::Log,
@@ -34,6 +47,54 @@ struct Listening {
     busy: Arc<Mutex<BTreeSet<String>>>,
     /// So many reports are not taken.
     failures: Arc<Mutex<u32>>,
+}
+
+/// A bus that at first cannot say how far anything has come. Clones are the same.
+#[derive(Clone)]
+struct Unsure {
+    store: Store,
+    /// So many times more.
+    fails: Arc<AtomicU32>,
+}
+
+// === impl Unsure ===
+
+impl Target for Unsure {
+    type Sync = <Store as Target>::Sync;
+
+    async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
+        Target::commit(&self.store, txn).await
+    }
+
+    async fn begin_sync(
+        &self,
+        publisher: PublisherId,
+        fence: u64,
+        kinds: BTreeSet<Kind>,
+        leases: Vec<Guard>,
+    ) -> Result<Self::Sync, CommitError> {
+        self.store.begin_sync(publisher, fence, kinds, leases).await
+    }
+
+    async fn published(
+        &self,
+        publisher: &PublisherId,
+        kinds: &BTreeSet<Kind>,
+    ) -> Result<Vec<Arc<Record>>, CommitError> {
+        self.store.published(publisher, kinds).await
+    }
+
+    async fn propagation(&self, key: &ObjectKey) -> Result<v1::Propagation, CommitError> {
+        let one_less = |left: u32| left.checked_sub(1);
+        match self.fails.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => Err(CommitError::Unavailable("not now".into())),
+            Err(_) => self.store.propagation(key).await,
+        }
+    }
+
+    fn reports(&self, kinds: &BTreeSet<Kind>) -> impl Stream<Item = TargetEvent> + Send + 'static {
+        self.store.reports(kinds)
+    }
 }
 
 // === impl Agent ===
@@ -161,6 +222,16 @@ fn said_of(store: &Store, name: &str) -> String {
     status.note
 }
 
+/// How the object fares, if anything is said of that yet.
+fn ready_or_not(store: &Store) -> String {
+    let conditions = standing(store, "web").conditions;
+    conditions
+        .into_iter()
+        .find(|condition| condition.r#type == "Ready")
+        .unwrap_or_default()
+        .code
+}
+
 /// H04: edits and agents' reports were handled by two loops, which overtook each other in the same object.
 #[tokio::test(start_paused = true)]
 async fn reports_and_edits_of_one_object_never_overlap_and_all_arrive() {
@@ -230,6 +301,56 @@ async fn a_report_that_was_not_taken_is_told_again() {
     assert_eq!(reactor.log.take(), expected);
     assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
     assert_eq!(ready(store, "web").0, "Reconciled");
+    life.stop().await;
+}
+
+/// An agent reported when what the kit had written could not be read yet. That this was waited for counted as if somebody had
+/// asked for another run, and the reactor was called with an object that had not changed.
+#[tokio::test(start_paused = true)]
+async fn a_report_that_comes_before_a_status_can_be_read_is_only_a_report() {
+    let (daemon, reactor) = (Daemon::start(|_| {}), Listening::default());
+    let store = &daemon.store;
+    let source = Faulty::lagging(store, Duration::from_millis(500));
+    let life = Life::ready(Manager::between(source, store.clone()).controller(reactor.controller()).seed(7)).await;
+    let mut agent = Agent::connect(&daemon.net, "switch-1").await;
+    put(store, "web", &[], "first").await;
+    until(|| ready_or_not(store) == "Reconciled").await;
+    agent.read(store).await;
+    agent.report(&[]).await;
+    until(|| said(store) == "1/1 failed 0").await;
+    life.settled().await;
+    assert_eq!(reactor.applied.take(), ["first"], "the object has not changed");
+    life.stop().await;
+}
+
+/// Reports about two objects could not be told, and the status of both said so. Telling the first one again, it turned out that
+/// the reactor has no ear for agents, and whatever else there was to tell was forgotten: the second one stayed failed.
+#[tokio::test(start_paused = true)]
+async fn nothing_stays_failed_because_nobody_listens() {
+    let (daemon, log) = (Daemon::start(|_| {}), Log::default());
+    let store = &daemon.store;
+    let noted = log.clone();
+    let reactor = functions().on_apply(move |cx: Context, policy: Arc<Object<Policy>>| {
+        noted.note(policy.name());
+        async move {
+            cx.publish(Object::derived(&policy, "a", Rules::of(&policy, "a"))).await?;
+            Ok(Action::done())
+        }
+    });
+    let controller = Controller::new(reactor).named("policies").publishes::<Rules>();
+    let target = Unsure { store: store.clone(), fails: Arc::new(AtomicU32::new(2)) };
+    let life = Life::ready(Manager::between(store.clone(), target.clone()).controller(controller).seed(7)).await;
+    for name in ["db", "web"] {
+        put(store, name, &[], "first").await;
+    }
+    life.settled().await;
+    let _agent = Agent::join(&daemon.net, "switch-1", store).await;
+    until(|| target.fails.load(Ordering::Relaxed) == 0).await;
+    quiet().await;
+    for name in ["db", "web"] {
+        assert_eq!(ready(store, name), ("Reconciled".into(), String::new()), "{name}");
+    }
+    assert_eq!(log.take(), ["db", "web"], "no object has changed");
     life.stop().await;
 }
 

@@ -47,8 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         plant(bug)?;
     }
     if let Some(directives) = &arguments.log {
-        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(directives)?);
-        log.with_timer(Simulated).with_ansi(false).with_writer(io::stderr).init();
+        log(directives)?;
     }
     let outcome = nimbus_sim::once(&arguments.seed)?;
     if arguments.trace {
@@ -73,6 +72,13 @@ fn minimise(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let smallest = nimbus_sim::minimise(report, seeds::jobs(), seeds::MINIMISES, command)?;
     println!("{}\n\n{smallest}", smallest.report.text);
     Ok(ExitCode::FAILURE)
+}
+
+/// Shows what hosts log, with the time of the simulation.
+pub(crate) fn log(directives: &str) -> anyhow::Result<()> {
+    let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(directives)?);
+    log.with_timer(Simulated).with_ansi(false).with_writer(io::stderr).init();
+    Ok(())
 }
 
 /// Says how it ended.

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ctkit::{Action, Backoff, Context, Controller, Failure, InstanceId, Instances, Manager, Object, Reactor, Remote};
+use ctkit::{
+    Action, Backoff, Context, Controller, Entry, Failure, Handle, InstanceId, Instances, Manager, Object, Reactor,
+    Remote, Waiting,
+};
 use parking_lot::Mutex;
 use rand::{RngExt as _, rngs::SmallRng};
 use tokio::time::sleep;
@@ -11,6 +14,7 @@ use crate::{
     hosts::{ADDRESS, API_ADDRESS, keep_jumping},
     net::Line,
     policies::{Call, Policy, Rule},
+    setup::pick,
     world::{Phase, World, millis},
 };
 
@@ -32,15 +36,39 @@ pub(crate) async fn run(world: World, name: &'static str, line: Line) -> turmoil
     let seed: u64 = rng.random();
     let instance = format!("{name}.{seed:x}");
     let (leader, id) = (Instances::leader("policies").ttl(Duration::from_secs(3)), InstanceId::new(&instance));
-    let reactor = Rules { world: world.clone(), name, instance, rng: Mutex::new(rng), seen: Arc::default() };
+    // Some processes have hardly any luck, and begin with failures.
+    let fails = pick(&mut rng, &[0.05, 0.05, 0.5]);
+    let reactor = Rules { world: world.clone(), name, instance, rng: Mutex::new(rng), fails, seen: Arc::default() };
     let manager = Manager::between(source, target)
         .controller(Controller::new(reactor).named("policies").publishes::<Rule>().backoff(BACKOFF))
         .instances(leader.instance(id).seed(seed))
         .seed(seed)
         .build()?;
     world.note(name, "starts");
+    tokio::spawn(keep_asking(world.clone(), name, manager.handle()));
     manager.run_until(std::future::pending()).await?;
     Ok(())
+}
+
+/// Says again and again when it had nothing left to do, and whether it led.
+async fn keep_asking(world: World, name: &'static str, handle: Handle) {
+    let is_planned = |entry: &Entry| {
+        let is_at_work = matches!(entry.state, Waiting::Ready | Waiting::Running);
+        is_at_work || entry.next_in.is_some()
+    };
+    loop {
+        // It fails only if the controller has stopped.
+        if handle.settled().await.is_err() {
+            return;
+        }
+        let at = world.lock().elapsed();
+        let Ok(entries) = handle.entries().await else { return };
+        if !entries.iter().any(is_planned) {
+            let leads = !handle.instances().shards.is_empty();
+            world.lock().rested.insert(name, (at, leads));
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Makes rules of policies.
@@ -50,6 +78,8 @@ struct Rules {
     /// This process, as the leases name it.
     instance: String,
     rng: Mutex<SmallRng>,
+    /// How probable it is that a reaction fails while things go wrong.
+    fails: f64,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -63,7 +93,7 @@ impl Rules {
         let Policy { rules, number } = policy.spec;
         let key = policy.name();
         let call = Call { policy: key.to_owned(), old, new: Some(number) };
-        let _running = Running::begin(self, &call, number);
+        let _running = Running::begin(self, cx, &call, number);
         self.work().await?;
         for index in 0..rules {
             let rule = Rule { policy: key.to_owned(), index, number };
@@ -77,7 +107,7 @@ impl Rules {
     async fn work(&self) -> Result<(), Failure> {
         let (wait, fails) = {
             let mut rng = self.rng.lock();
-            (millis(&mut rng, 0, 60), rng.random_bool(0.05))
+            (millis(&mut rng, 0, 60), rng.random_bool(self.fails))
         };
         sleep(wait).await;
         if fails && self.world.phase() == Phase::Chaos { Err(Failure::new("out of luck")) } else { Ok(()) }
@@ -98,10 +128,10 @@ impl Reactor<Policy> for Rules {
         self.make(cx, Some(old.spec.number), new).await
     }
 
-    async fn on_delete(&self, _: &Context, last: Arc<Object<Policy>>) -> Result<Action, Failure> {
+    async fn on_delete(&self, cx: &Context, last: Arc<Object<Policy>>) -> Result<Action, Failure> {
         let number = last.spec.number;
         let call = Call { policy: last.name().to_owned(), old: Some(number), new: None };
-        let _running = Running::begin(self, &call, number);
+        let _running = Running::begin(self, cx, &call, number);
         self.work().await?;
         self.world.lock().policies.called(call);
         Ok(Action::done())
@@ -118,11 +148,15 @@ struct Running {
 
 impl Running {
     /// Reactions to one policy never overlap, and never go back; and only who may act begins one.
-    fn begin(rules: &Rules, call: &Call, number: u64) -> Self {
+    fn begin(rules: &Rules, cx: &Context, call: &Call, number: u64) -> Self {
         let Rules { world, name, instance, seen, .. } = rules;
         let Call { policy, old, new } = call;
         let told = |number: &Option<u64>| number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
-        world.note(name, format!("reacts to {policy}: from {} to {}", told(old), told(new)));
+        let (from, to, causes) = (told(old), told(new), cx.causes());
+        world.note(
+            name,
+            format!("reacts to {policy}: from {from} to {to} because of {causes:?}, attempt {}", cx.attempt()),
+        );
         let leader = world.lock().leader.clone();
         if let Some(leader) = leader.filter(|leader| leader != instance) {
             world.violate(name, "Fenced", &format!("{instance} reacts to {policy} although {leader} has the lease"));

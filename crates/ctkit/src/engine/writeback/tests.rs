@@ -1,12 +1,15 @@
 //! What becomes of wishes.
 
+use std::{sync::Arc, time::Duration};
+
 use bytes::Bytes;
-use nimbus_core::{Generation, Spec as _};
-use nimbus_store::{Content, Op, Record, Step};
+use nimbus_core::{Generation, Revision, Spec as _};
+use nimbus_store::{Content, Effect, Op, Outcome, Record, Step};
 use nimbus_wire::v1;
+use tokio::time::Instant;
 
 use crate::{
-    engine::writeback::{StatusWish, Usual},
+    engine::writeback::{StatusWish, Usual, Writeback},
     fixtures,
     standing::{self, Code, READY, Ready},
 };
@@ -77,4 +80,43 @@ fn what_was_said_last_of_readiness_is_written() {
     let mut kit_last = StatusWish { conditions: vec![own], ..StatusWish::of(&record) };
     kit_last.merge(wish(&record, Code::Reconciled, ""));
     assert_eq!(code(&kit_last), ["Reconciled"]);
+}
+
+/// An object had failed, and its status said so, and a moment later it was fine. What was read of it by then was still what
+/// the one who had led before had written: that it is fine. So there was nothing to write, and the failure stayed.
+#[test]
+fn what_is_wanted_is_not_taken_for_written_because_of_what_was_there_before() {
+    let told = |code| {
+        let ready = Ready::new(code, "", Generation(1)).to_condition();
+        let standing = v1::Standing { conditions: vec![ready], ..v1::Standing::default() };
+        let before = fixtures::record("web", 7);
+        let status = Bytes::from(standing.pack_to_vec());
+        Arc::new(Record::new(Content { status, observed: Generation(1), ..before.content() }, before.slot()))
+    };
+    let (old, new) = (told(Code::Reconciled), told(Code::Failed));
+    let mut writeback = Writeback::default();
+    let mut now = Instant::now();
+    let next = |writeback: &mut Writeback, now, record: &Arc<Record>, is_old| {
+        let steps = writeback.next("test", now, |_| Some((record.clone(), is_old)));
+        status(steps.map(|mut steps| steps.remove(0)))
+    };
+    writeback.wish(old.key(), wish(&old, Code::Failed, ""));
+    assert_eq!(next(&mut writeback, now, &old, false), Some(Bytes::copy_from_slice(new.status_bytes())));
+    let outcome = Outcome { effect: Effect::Updated, uid: None, generation: Generation(1), revision: Revision(8) };
+    assert_eq!(writeback.stored(&[outcome]), [(old.key().clone(), Revision(8))]);
+
+    writeback.wish(old.key(), wish(&old, Code::Reconciled, ""));
+    assert_eq!(next(&mut writeback, now, &old, true), None);
+    assert!(!writeback.is_idle(), "it cannot be known yet");
+    now = writeback.deadline().unwrap();
+    assert_eq!(next(&mut writeback, now, &new, false), Some(Bytes::copy_from_slice(old.status_bytes())));
+
+    // A source that has begun again counts from the beginning, and what is read of it is never newer.
+    writeback.stored(&[]);
+    writeback.wish(old.key(), wish(&old, Code::Reconciled, ""));
+    let begun = now;
+    while next(&mut writeback, now, &new, true).is_none() {
+        now = writeback.deadline().unwrap();
+        assert!(now <= begun + Duration::from_secs(3), "it is waited for for ever");
+    }
 }
