@@ -163,12 +163,14 @@ impl Engine {
     pub(crate) fn is_missed(&self, station: StationId, key: &ObjectKey, now: Instant) -> bool {
         let at = &self.stations[station.0];
         let Phase::Booting(boot) = &at.shards[at.shard_of(key)].phase else { return false };
-        (boot.lists || now < boot.begun + PATIENCE)
-            && boot.waiting.contains(key)
-            && self
-                .remembered_children(station, key)
-                .iter()
-                .any(|child| !boot.before.contains_key(child))
+        if !(boot.lists || now < boot.begun + PATIENCE) || !boot.waiting.contains(key) {
+            return false;
+        }
+        match self.recollection(station, key) {
+            Some(children) => children.iter().any(|child| !boot.before.contains_key(child)),
+            // It was dealt with here, and what that led to could not be written down before the shard was lost.
+            None => at.known.get(key).is_some_and(|known| known.acked.is_some()),
+        }
     }
 
     pub(crate) fn close_if_booted(&mut self, station: StationId, shard: usize) {

@@ -69,10 +69,18 @@ impl Engine {
 
     /// What was published for an object, as far as it is remembered.
     pub(crate) fn remembered_children(&self, station: StationId, key: &ObjectKey) -> Vec<ObjectKey> {
+        self.recollection(station, key).unwrap_or_default()
+    }
+
+    /// The same; none if nothing is remembered of the object.
+    pub(crate) fn recollection(&self, station: StationId, key: &ObjectKey) -> Option<Vec<ObjectKey>> {
         let memory = self.snapshot(&kind()).get(&memory_key(&self.stations[station.0].name, key));
         let published = memory.and_then(|record| self.read_memory(&record)).map(|(_, _, published)| published);
-        let key = |one: v1::Published| ObjectKey::try_from(one.key.as_ref()?).ok();
-        published.unwrap_or_default().into_iter().filter_map(key).collect()
+        let at = &self.stations[station.0];
+        // What could not be written yet is newer.
+        let unwritten = at.shards[at.shard_of(key)].writeback.unwritten(key);
+        let key = |one: &v1::Published| ObjectKey::try_from(one.key.as_ref()?).ok();
+        Some(unwritten.or(published.as_deref())?.iter().filter_map(key).collect())
     }
 
     /// What this instance deals with itself it knows better.

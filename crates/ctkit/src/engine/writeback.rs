@@ -120,6 +120,16 @@ impl Writeback {
         self.wanted.iter().filter(move |(_, wanted)| is_unforgotten(wanted)).map(|(key, _)| key)
     }
 
+    /// What was published for an object, as it is to be remembered, if that is not known to be written yet.
+    pub(crate) fn unwritten(&self, key: &ObjectKey) -> Option<&[v1::Published]> {
+        let wanted = self.wanted.get(key)?;
+        let writing = wanted.writing.as_ref().and_then(|writing| writing.memory.as_ref());
+        match wanted.memory.as_ref().or(writing)? {
+            Memory::Version(_, published) => Some(published),
+            Memory::Nothing => Some(&[]),
+        }
+    }
+
     /// Whether nothing is wanted, and nothing is being written.
     pub(crate) fn is_idle(&self) -> bool {
         self.wanted.is_empty()
