@@ -63,6 +63,20 @@ impl Reader {
         buckets
     }
 
+    /// The digest of what it holds, or would hold if the snapshot under way ended here: what is held beside it is swept then.
+    pub(super) fn root(&self) -> Digest {
+        let is_swept = |name: &String, digest: &Digest| {
+            let covers =
+                |(buckets, seen): &(BucketSet, Vec<String>)| buckets.contains(digest.bucket()) && !seen.contains(name);
+            self.snapshot.as_ref().is_some_and(covers)
+        };
+        self.held
+            .iter()
+            .filter(|(name, digest)| !is_swept(name, digest))
+            .map(|(_, digest)| *digest)
+            .collect()
+    }
+
     /// Subscribes again; an older stream is left to `old`, as a connection that nobody has noticed to be dead.
     pub(super) fn connect(
         &mut self,
