@@ -31,7 +31,7 @@ where
     let message = tokio::time::timeout(inner.config.handshake_timeout, messages.message()).await;
     let message = message
         .map_err(|_| Status::deadline_exceeded("no request came after the headers"))??
-        .ok_or_else(|| Status::invalid_argument("a request is one message, and there was none"))?;
+        .ok_or_else(|| Status::invalid_argument("a call needs one request message"))?;
     Ok((head.headers, message))
 }
 
