@@ -231,8 +231,15 @@ async fn answers_that_nobody_reads_give_way_to_those_that_are_read() {
         }
         Ok::<_, h2::Error>(read)
     };
-    let (first, second) = (ask().await, ask().await);
-    assert!(read(first).await.is_err(), "the first has waited longest, and is given up");
+    let (mut first, second) = (ask().await, ask().await);
+    // The first has waited longest, and is told that it is given up.
+    while let Some(data) = wait::for_it("what was sent of it", first.data()).await {
+        first.flow_control().release_capacity(data.unwrap().len()).unwrap();
+    }
+    let end = wait::for_it("its end", first.trailers()).await.unwrap().expect("trailers");
+    let status = tonic::Status::from_header_map(&end).unwrap();
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+    assert!(status.message().contains("has waited longest"), "{status}");
     assert_eq!(world.bus.refusals("outgoing_bytes"), 1);
     assert!(read(second).await.unwrap() > 80_000);
     world.goes_on().await;
