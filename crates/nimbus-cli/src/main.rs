@@ -7,11 +7,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A thread looks for what has come on sockets when it has nothing else to do, or after so many turns of tasks. While there is
-/// always something to do, whoever says little would wait for sixty-one, which is the default.
-const TURNS: u32 = 8;
-
-fn main() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(TURNS).build();
-    runtime.expect("a process may have threads").block_on(nimbus_cli::main())
+#[tokio::main]
+async fn main() -> ExitCode {
+    nimbus_cli::main().await
 }
