@@ -103,7 +103,9 @@ impl Engine {
         for (shard, of) in self.stations[station.0].shards.iter_mut().enumerate() {
             let Phase::Booting(boot) = &mut of.phase else { continue };
             if !boot.lists {
-            } else if shards == 1 {
+                continue;
+            }
+            if shards == 1 {
                 // Nobody need look at any of them before its turn has come.
                 boot.listed.extend(records.drain(..));
             } else {
