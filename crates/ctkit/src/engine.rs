@@ -51,7 +51,7 @@ use self::{
     fresh::Fresh,
     ledger::SharedLedger,
     observing::Rounds,
-    publishing::Phase,
+    publishing::{Phase, Synced},
     referring::SharedReferences,
     run::{Common, Runner},
     sending::{Batch, Landed},
@@ -92,6 +92,8 @@ pub(crate) struct Engine {
     pub(crate) same: bool,
     /// Transactions that the bus has answered at once.
     pub(crate) landed_now: Vec<Landed>,
+    /// Shards that are about to begin, and wait for what is still to be heard.
+    pub(crate) unheard: Vec<Synced>,
     /// Shards with something to write into the source.
     pub(crate) unwritten: BTreeSet<(StationId, usize)>,
     /// Objects by the names under which their memories are kept.
@@ -232,6 +234,7 @@ impl Engine {
                 } else {
                     self.woken(&kind, &batch, records, now);
                 }
+                self.open_heard(now);
             }
             Event::Finished(finished) => finished.into_iter().for_each(|finished| self.finished(finished, now)),
             Event::Landed(landed) => self.landed(landed, now),
@@ -344,6 +347,7 @@ impl Engine {
                 attempt: 0,
                 broken_off: 0,
                 held: false,
+                is_current: false,
                 tenure: Tenure::default(),
                 stalled: None,
                 batch: Batch::default(),

@@ -295,6 +295,7 @@ impl<S: Source + Leases> ManagerBuilder<S> {
             labels: KeyMap::default(),
             same: self.same,
             landed_now: Vec::new(),
+            unheard: Vec::new(),
             unwritten: BTreeSet::new(),
             memories: KeyMap::default(),
             agents: Agents::default(),

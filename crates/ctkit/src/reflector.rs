@@ -139,6 +139,30 @@ impl Reflector {
         shared.until(|status| status.position.is_some_and(reached)).await;
     }
 
+    /// Waits until everything can be read that has happened in the source until now, also if its watch hears nothing at the
+    /// moment. Says when there was last something to tell by then. What the source refuses to show is waited for only if it is
+    /// `needed`.
+    async fn renew(&self, needed: bool) -> Revision {
+        let shared = self.0.shared();
+        let renewed = async {
+            match shared.source.state() {
+                Some(state) => self.reach(state.revision()).await,
+                None => shared.renew(needed).await,
+            }
+        };
+        let refused = async {
+            if needed {
+                std::future::pending::<()>().await;
+            }
+            shared.until(|status| status.failures > 0).await;
+        };
+        tokio::select! {
+            () = renewed => {}
+            () = refused => {}
+        }
+        shared.news()
+    }
+
     /// Whether a subscriber that was told everything up to a revision has nothing more to hear.
     pub(crate) fn has_told_all(&self, told: Revision) -> bool {
         self.0.shared().has_told_all(told)

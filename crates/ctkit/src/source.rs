@@ -26,6 +26,9 @@ pub trait Source: Send + Sync + 'static {
     /// All objects of a kind and then their changes, in order and without a gap; from a position on, if the source still
     /// knows it, else from the beginning.
     ///
+    /// The first [`Event::Listed`] or [`Event::Changes`] says everything that had happened when the watch began, be it
+    /// nothing: by this, an instance that takes over from another one knows that it sees what that one saw.
+    ///
     /// The stream reconnects by itself. It ends only with an error that no patience can cure.
     fn watch(
         &self,

@@ -284,7 +284,7 @@ impl Running {
         let now = Instant::now();
         match effect {
             Effect::Alive => {}
-            Effect::Welcome { session, mode, reason, bookmark_interval } => {
+            Effect::Welcome { session, mode, reason, bookmark_interval, .. } => {
                 tracing::info!(agent.id = %self.settings.id, mode = mode.as_str_name(), reason, "subscribed");
                 self.metrics.answers.get_or_create(&ModeLabel { mode: mode.as_str_name() }).inc();
                 self.metrics.connected.set(1);

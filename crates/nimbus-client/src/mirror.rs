@@ -65,6 +65,8 @@ pub enum Effect<T = Arc<Item>> {
         session: u64,
         /// What follows.
         mode: Mode,
+        /// What there was when the bus answered is there at this revision; zero if it has to wait for its publishers.
+        head: Revision,
         /// Why, for people.
         reason: String,
         /// How often the bus shows that it lives.
@@ -270,6 +272,7 @@ impl<T: Held> Mirror<T> {
         Ok(Effect::Welcome {
             session: welcome.session,
             mode,
+            head: Revision(position.revision),
             reason: welcome.reason,
             bookmark_interval: Duration::from_millis(welcome.bookmark_interval_ms.into()),
         })

@@ -1,12 +1,13 @@
 //! From reactions to the bus: transactions of many reactions, and a sync for every beginning.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use nimbus_core::{Backoff, Failure, Revision};
+use nimbus_core::{Backoff, Failure, Kind, Revision};
 use nimbus_store::Record;
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -16,6 +17,7 @@ use crate::{
         Engine,
         booting::Boot,
         event::Event,
+        memory,
         sending::{Batch, Delivered, Fate, Landed, Staged, fencing, run_out},
         station::StationId,
     },
@@ -58,8 +60,17 @@ pub(crate) struct Synced {
 
 /// What came of a step of a sync.
 pub(crate) enum SyncStep {
-    Opened(Vec<Arc<Record>>, BoxSync),
+    Opened(Opened),
     Closed(Result<SyncEnded, CommitError>),
+}
+
+/// A sync that has begun.
+pub(crate) struct Opened {
+    /// What was on the bus before.
+    pub(crate) before: Vec<Arc<Record>>,
+    pub(crate) sync: BoxSync,
+    /// What must have been heard of the source before anything is done.
+    heard: BTreeMap<Kind, Revision>,
 }
 
 /// Reactions in one transaction. More would not be cheaper for each, and all of them wait for the whole; and lists of this
@@ -95,6 +106,9 @@ impl Engine {
         let (publisher, kinds) = (of.publisher.clone(), at.outputs.clone());
         let (shares, same, tenure) = (self.shares.clone(), self.same, of.tenure.clone());
         let dry_run = self.dry_run;
+        let (reflectors, is_current) = (self.reflectors.clone(), of.is_current);
+        let memory = at.remembers.then(memory::kind);
+        let needed: BTreeSet<_> = memory.into_iter().chain([at.kind.clone()]).collect();
         // Whoever did not get to the end of the last sync does not begin the next one at once.
         let mut failures = of.broken_off;
         self.runner.tracker.spawn(async move {
@@ -109,6 +123,7 @@ impl Engine {
                 }
                 let opened = async {
                     let permit = shares.permit(Shard::at(shard)).ok_or_else(run_out)?;
+                    let succeeds = !is_current && permit.guard().is_some();
                     let (fence, guards) = fencing(permit, same);
                     let sync = if dry_run {
                         Box::new(NoSync) as BoxSync
@@ -117,15 +132,17 @@ impl Engine {
                     };
                     // Not before it has begun: what somebody writes in between would be there, and neither listed nor said.
                     let before = target.published(&publisher, &kinds).await?;
-                    Ok::<_, CommitError>((before, sync))
+                    // Somebody else may have had the shard, and may have seen more of the source than is known here. Not before
+                    // that one is fenced: from then on, there will be nothing of it that is not known.
+                    let heard = if succeeds { reflectors.renew(&needed).await } else { BTreeMap::new() };
+                    Ok::<_, CommitError>(Opened { before, sync, heard })
                 };
                 let error = tokio::select! {
                     () = runner.abort.cancelled() => return,
                     () = tenure.over() => return,
                     opened = opened => match opened {
-                        Ok((before, sync)) => {
-                            let step = SyncStep::Opened(before, sync);
-                            let synced = Synced { station, shard, attempt, step };
+                        Ok(opened) => {
+                            let synced = Synced { station, shard, attempt, step: SyncStep::Opened(opened) };
                             return drop(runner.events.send(Event::Synced(synced)).await);
                         }
                         Err(error) => error,
@@ -162,7 +179,13 @@ impl Engine {
         match step {
             SyncStep::Opened(..) if !of.held || !matches!(of.phase, Phase::Opening) => {}
             SyncStep::Closed(_) if !matches!(of.phase, Phase::Closing) => {}
-            SyncStep::Opened(before, sync) => self.boot(station, shard, before, sync, now),
+            SyncStep::Opened(opened) if !self.has_heard(&opened.heard) => {
+                self.unheard.push(Synced { station, shard, attempt, step: SyncStep::Opened(opened) });
+            }
+            SyncStep::Opened(Opened { before, sync, .. }) => {
+                self.stations[station.0].shards[shard].is_current = true;
+                self.boot(station, shard, before, sync, now);
+            }
             // Its answer was overtaken by the news that the bus is another one.
             SyncStep::Closed(Ok(ended))
                 if attempt <= self.met && ended.epoch.is_some() && ended.epoch != self.epoch =>
@@ -186,6 +209,20 @@ impl Engine {
                 self.reopen(station, shard, now);
             }
         }
+    }
+
+    /// Something of the source was heard: perhaps that was what shards wait for that are about to begin.
+    pub(crate) fn open_heard(&mut self, now: Instant) {
+        for synced in std::mem::take(&mut self.unheard) {
+            self.synced(synced, now);
+        }
+    }
+
+    fn has_heard(&self, news: &BTreeMap<Kind, Revision>) -> bool {
+        news.iter().all(|(kind, revision)| {
+            let watched = self.watched.get(kind);
+            watched.is_none_or(|watched| watched.told >= Some(*revision) || watched.has_heard_all())
+        })
     }
 
     /// Puts a reaction, whose steps are there already, into the next transaction of its shard.

@@ -50,7 +50,7 @@ impl Engine {
     pub(crate) fn lose(&mut self, station: StationId, shard: usize, now: Instant) {
         let at = &mut self.stations[station.0];
         let of = &mut at.shards[shard];
-        of.held = false;
+        (of.held, of.is_current) = (false, false);
         std::mem::take(&mut of.tenure).end();
         of.phase = Phase::Absent;
         of.stalled = None;

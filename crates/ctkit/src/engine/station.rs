@@ -115,6 +115,8 @@ pub(crate) struct Shard {
     pub(crate) broken_off: u32,
     /// This instance may begin something for its objects.
     pub(crate) held: bool,
+    /// What is known of the source is at least what the last one knew who had the shard.
+    pub(crate) is_current: bool,
     /// Ends when it is somebody else's; with it ends all that was begun before.
     pub(crate) tenure: Tenure,
     /// The bus takes nothing: when to try again, and how often it was tried.

@@ -1,12 +1,12 @@
 //! Reflectors that are shared: one watch per kind, for as long as it has users.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt,
     sync::Arc,
 };
 
-use nimbus_core::Kind;
+use nimbus_core::{Kind, Revision};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
@@ -64,6 +64,20 @@ impl Reflectors {
         // Counted before the registry can let go of it.
         shared.users.send_modify(|users| *users += 1);
         Reflector(Arc::new(Use { shared, _registry: self.0.clone() }))
+    }
+
+    /// Waits until everything can be read that has happened in the source until now, also if watches hear nothing at the
+    /// moment. Says of each kind when there was last something to tell by then.
+    ///
+    /// What the source refuses to show is waited for only if it is needed.
+    pub(crate) async fn renew(&self, needed: &BTreeSet<Kind>) -> BTreeMap<Kind, Revision> {
+        let kinds: BTreeSet<_> = self.0.watched.lock().keys().chain(needed).cloned().collect();
+        let mut renewals = JoinSet::new();
+        for kind in kinds {
+            let (reflector, is_needed) = (self.get(&kind), needed.contains(&kind));
+            renewals.spawn(async move { (kind, reflector.renew(is_needed).await) });
+        }
+        renewals.join_all().await.into_iter().collect()
     }
 
     /// The kinds that are watched, and how that goes.

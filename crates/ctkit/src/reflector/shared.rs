@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     edits: AtomicU64,
     mailboxes: Mutex<Vec<Weak<Mailbox>>>,
     pub(crate) users: watch::Sender<usize>,
+    /// How often somebody has asked for a watch that begins after that.
+    renewals: watch::Sender<u64>,
 }
 
 /// What is known of the kind.
@@ -43,14 +45,16 @@ struct Known {
     status: WatchStatus,
     /// When there was last something to tell.
     news: Revision,
+    /// Everything is known that had happened when a new watch was asked for that many times.
+    renewed: u64,
 }
 
 // === impl Shared ===
 
 impl Shared {
     pub(crate) fn new(kind: Kind, source: Arc<dyn DynSource>) -> Self {
-        let (known, users) = (watch::Sender::default(), watch::Sender::new(0));
-        Self { kind, source, known, edits: AtomicU64::new(0), mailboxes: Mutex::default(), users }
+        let (known, users, renewals) = (watch::Sender::default(), watch::Sender::new(0), watch::Sender::new(0));
+        Self { kind, source, known, edits: AtomicU64::new(0), mailboxes: Mutex::default(), users, renewals }
     }
 
     pub(crate) fn status(&self) -> WatchStatus {
@@ -99,6 +103,41 @@ impl Shared {
         let mut known = self.known.subscribe();
         // It fails only when the sender is gone, and that is our own.
         drop(known.wait_for(|known| reached(&known.status)).await);
+    }
+
+    /// Waits until everything is known that has happened until now, whatever the watch has missed: another one begins where
+    /// it is. Who is in no hurry waits for the end of the first list before.
+    pub(crate) async fn renew(&self, after_list: bool) {
+        if after_list {
+            self.until(|status| status.position.is_some()).await;
+        }
+        let mut number = 0;
+        self.renewals.send_modify(|renewals| {
+            *renewals += 1;
+            number = *renewals;
+        });
+        let mut known = self.known.subscribe();
+        // It fails only when the sender is gone, and that is our own.
+        drop(known.wait_for(|known| known.renewed >= number).await);
+    }
+
+    /// Tells how often another watch was asked for, and when that is once more.
+    pub(crate) fn renewals(&self) -> watch::Receiver<u64> {
+        self.renewals.subscribe()
+    }
+
+    /// Everything is known that had happened when another watch was asked for that many times.
+    pub(crate) fn renewed(&self, number: u64) {
+        self.known.send_if_modified(|known| {
+            let is_news = known.renewed < number;
+            known.renewed = known.renewed.max(number);
+            is_news
+        });
+    }
+
+    /// When there was last something to tell.
+    pub(crate) fn news(&self) -> Revision {
+        self.known.borrow().news
     }
 
     /// Waits until an object is no longer as it was seen.

@@ -7,9 +7,13 @@ use std::{
 };
 
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
+use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
 
-use crate::reflector::{config::ReflectorConfig, intake::Intake, registry::Inner, shared::Shared, status::WatchPhase};
+use crate::{
+    reflector::{config::ReflectorConfig, intake::Intake, registry::Inner, shared::Shared, status::WatchPhase},
+    source::Event,
+};
 
 /// Watches one kind, for as long as somebody wants it.
 pub(crate) struct Worker {
@@ -46,8 +50,9 @@ impl Worker {
     }
 
     async fn watch(mut self) -> Infallible {
+        let mut renewals = self.shared.renewals();
         loop {
-            let error = self.follow().await;
+            let Some(error) = self.follow(&mut renewals).await else { continue };
             let attempt = self.shared.status().failures;
             let delay = self.config.backoff.delay(attempt, self.random.random());
             tracing::info!(kind = %self.shared.kind, error = &*error, retry.after = ?delay, "watch broke off");
@@ -56,16 +61,23 @@ impl Worker {
         }
     }
 
-    /// Follows one watch and says why it broke off.
-    async fn follow(&mut self) -> Arc<str> {
+    /// Follows one watch and says why it broke off; `None` if another one was asked for.
+    async fn follow(&mut self, renewals: &mut watch::Receiver<u64>) -> Option<Arc<str>> {
+        let number = *renewals.borrow_and_update();
         let from = self.intake.begin();
         let mut events = self.shared.source.watch(&self.shared.kind, from);
         self.shared.began(if from.is_some() { WatchPhase::Live } else { WatchPhase::Listing });
-        while let Some(event) = events.next().await {
-            let event = match event {
-                Ok(event) => event,
-                Err(error) => return error.to_string().into(),
+        loop {
+            let event = tokio::select! {
+                Ok(()) = renewals.changed() => return None,
+                event = events.next() => event,
             };
+            let event = match event {
+                Some(Ok(event)) => event,
+                Some(Err(error)) => return Some(error.to_string().into()),
+                None => return Some("the source ended the watch".into()),
+            };
+            let says_where = !matches!(event, Event::Listing(_));
             let taken = match self.shared.source.state() {
                 Some(state) => Ok(self.intake.look(&event, &state)),
                 None => self.intake.take(event),
@@ -73,11 +85,13 @@ impl Worker {
             match taken {
                 Ok(Some(news)) => self.shared.publish(news),
                 Ok(None) => {}
-                Err(broken) => return broken.to_string().into(),
+                Err(broken) => return Some(broken.to_string().into()),
+            }
+            if says_where {
+                self.shared.renewed(number);
             }
             // A long list may come without a pause.
             tokio::task::consume_budget().await;
         }
-        "the source ended the watch".into()
     }
 }

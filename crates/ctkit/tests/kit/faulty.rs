@@ -11,6 +11,7 @@ use std::{
 use ctkit::{Acquired, CommitError, Event, Guard, Held, Kind, Leases, Source, Store, WatchError};
 use nimbus_core::Position;
 use nimbus_store::{Committed, Txn};
+use tokio::sync::watch;
 use tokio_stream::{Stream, StreamExt as _};
 
 /// A store that is read late, and refuses writes at times. Clones are the same.
@@ -19,6 +20,8 @@ pub(crate) struct Faulty {
     store: Store,
     lag: Duration,
     calls: Arc<AtomicU32>,
+    /// Watches that were begun while this was less say nothing any more.
+    deaf: watch::Sender<u32>,
     /// What comes of each write, by its number.
     fault: fn(u32) -> Option<CommitError>,
 }
@@ -28,12 +31,17 @@ pub(crate) struct Faulty {
 impl Faulty {
     /// What happens is seen so much later.
     pub(crate) fn lagging(store: &Store, lag: Duration) -> Self {
-        Self { store: store.clone(), lag, calls: Arc::default(), fault: |_| None }
+        Self { store: store.clone(), lag, calls: Arc::default(), deaf: watch::Sender::new(0), fault: |_| None }
+    }
+
+    /// From here on, watches that have begun already say nothing more, as if their connections were half open.
+    pub(crate) fn deafen(&self) {
+        self.deaf.send_modify(|deaf| *deaf += 1);
     }
 
     /// Some writes are refused.
     pub(crate) fn failing(store: &Store, fault: fn(u32) -> Option<CommitError>) -> Self {
-        Self { store: store.clone(), lag: Duration::ZERO, calls: Arc::default(), fault }
+        Self { fault, ..Self::lagging(store, Duration::ZERO) }
     }
 
     /// Writes so far.
@@ -48,10 +56,17 @@ impl Source for Faulty {
         kind: &Kind,
         from: Option<Position>,
     ) -> impl Stream<Item = Result<Event, WatchError>> + Send + 'static {
-        let lag = self.lag;
-        self.store.watch(kind, from).then(move |event| async move {
-            tokio::time::sleep(lag).await;
-            event
+        let (lag, mut deaf) = (self.lag, self.deaf.subscribe());
+        let begun = *deaf.borrow_and_update();
+        self.store.watch(kind, from).then(move |event| {
+            let is_deaf = *deaf.borrow() > begun;
+            async move {
+                tokio::time::sleep(lag).await;
+                if is_deaf {
+                    std::future::pending::<()>().await;
+                }
+                event
+            }
         })
     }
 

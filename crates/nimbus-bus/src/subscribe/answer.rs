@@ -26,6 +26,8 @@ pub(crate) struct Answer {
     /// Frames that go before everything else.
     pub(crate) frames: VecDeque<Bytes>,
     pub(crate) phase: Phase,
+    /// Whoever goes on from a position is told once that it has everything, as soon as it has.
+    catches_up: bool,
 }
 
 /// How far the answer has come.
@@ -76,8 +78,8 @@ impl Answer {
         let signal = Signal::default();
         let session = inner.sessions.prepare(agent, signal.clone())?;
         let cursor = inner.store.cursor(scope, signal);
-        let (frames, phase) = (VecDeque::new(), Phase::Live);
-        let mut answer = Self { inner, session, cursor, credit: request.credit_bytes, frames, phase };
+        let (credit, frames, phase) = (request.credit_bytes, VecDeque::new(), Phase::Live);
+        let mut answer = Self { inner, session, cursor, credit, frames, phase, catches_up: false };
         let position = resume.and_then(|resume| resume.position.as_ref()).map(Position::from);
         // Who is turned away does not end a session that works.
         let resumed = answer.begin(position, offer, &request.capabilities)?;
@@ -130,8 +132,8 @@ impl Answer {
             match self.cannot_resume(position, offer.root) {
                 None => {
                     self.welcome(Mode::Delta, "", asked);
-                    // If nothing changed, it need not wait to be told so.
-                    self.bookmark();
+                    // If nothing changed, that is now.
+                    self.catches_up = !self.bookmark();
                     return Ok(Some(position.revision));
                 }
                 Some(reason) => offer.reason = reason,
@@ -283,6 +285,12 @@ impl Answer {
             capabilities: asked.iter().filter(|name| CAPABILITIES.contains(&name.as_str())).cloned().collect(),
         };
         self.control(Frame::Welcome(welcome));
+    }
+
+    /// Tells a subscriber that went on from a position that it has everything, if it has, and was not told yet.
+    pub(crate) fn has_caught_up(&mut self) -> bool {
+        self.catches_up = self.catches_up && !self.bookmark();
+        !self.frames.is_empty()
     }
 
     /// Tells the subscriber that it has everything, if it has.

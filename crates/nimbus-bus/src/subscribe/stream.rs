@@ -71,14 +71,16 @@ impl FrameStream {
             if !self.answer.frames.is_empty() && self.has_credit() {
                 continue;
             }
-            if matches!(self.answer.phase, Phase::Live)
-                && self.has_credit()
-                && let Some(piece) = self.answer.cursor.next()
-            {
-                self.answer.push(piece);
-                self.count();
-                self.answer.session.sent(self.answer.cursor.last_read());
-                continue;
+            if matches!(self.answer.phase, Phase::Live) && self.has_credit() {
+                if let Some(piece) = self.answer.cursor.next() {
+                    self.answer.push(piece);
+                    self.count();
+                    self.answer.session.sent(self.answer.cursor.last_read());
+                    continue;
+                }
+                if self.answer.has_caught_up() {
+                    continue;
+                }
             }
             if self.poll_timer(cx, wake_at).is_pending() {
                 return Poll::Pending;

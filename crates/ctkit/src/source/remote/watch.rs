@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use nimbus_client::{Advice, Arrival, Effect, Mirror, Uplink};
-use nimbus_core::{Kind, Position};
+use nimbus_core::{Kind, Position, Revision};
 use nimbus_wire::v1::{self, Mode};
 use rand::{RngExt as _, rngs::SmallRng};
 use tokio::sync::mpsc::Sender;
@@ -27,6 +27,10 @@ pub(crate) struct Watch {
     pending: Pending,
     /// The position that was said last; none before the list is whole.
     told: Option<Position>,
+    /// It has said something: everything that there was when it began.
+    has_told: bool,
+    /// What there was when the bus answered last; less than that is not said.
+    head: Revision,
     news: News,
     /// Times in a row that what the bus said was wrong.
     flaws: u32,
@@ -52,6 +56,8 @@ impl Watch {
             mirror: Mirror::observe(from),
             pending: Pending::default(),
             told: from,
+            has_told: false,
+            head: Revision::ZERO,
             news: News::default(),
             flaws: 0,
             rng,
@@ -111,8 +117,9 @@ impl Watch {
     /// Follows the bus. Says where it is exact, if it is.
     fn follow(&mut self, effect: Effect<Leaf>, uplink: &mut Uplink) -> Option<Position> {
         match effect {
-            Effect::Welcome { mode, reason, bookmark_interval, .. } => {
+            Effect::Welcome { mode, head, reason, bookmark_interval, .. } => {
                 uplink.expect_every(bookmark_interval);
+                self.head = head;
                 if mode == Mode::Waiting {
                     tracing::info!(kind = %self.kind, reason, "waiting for publishers to refill the bus");
                 }
@@ -148,12 +155,17 @@ impl Watch {
     /// Everything up to this position has come.
     async fn settle(&mut self, position: Position, events: &Events) -> Result<(), Gone> {
         self.flaws = 0;
+        // Groups are shared: the first one may end before what there was when the bus answered. The next position will not.
+        if position.revision < self.head {
+            return Ok(());
+        }
         if self.news.is(true) {
             let (epoch, revision) = (position.epoch, position.revision);
             tracing::info!(kind = %self.kind, %epoch, %revision, objects = self.mirror.len(), "watching");
         }
         let told = self.told.replace(position);
         if told.is_none() {
+            self.has_told = true;
             let mut list = self.pending.take_list();
             while !list.is_empty() {
                 let rest = list.split_off(list.len().min(LISTING));
@@ -162,9 +174,10 @@ impl Watch {
             return tell(events, Event::Listed(position)).await;
         }
         let changes = self.pending.take(position.revision);
-        if changes.is_empty() && told == Some(position) {
+        if changes.is_empty() && told == Some(position) && self.has_told {
             return Ok(());
         }
+        self.has_told = true;
         tell(events, Event::Changes(changes, position)).await
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct StoreWatch {
     scope: ScopeHash,
     signal: Signal,
     stage: Stage,
+    /// It has said where it is.
+    has_told: bool,
     _listener: Listener,
 }
 
@@ -53,7 +55,7 @@ impl StoreWatch {
             Some(from) => Stage::Live(from.revision),
             None => Stage::Listing(state, None),
         };
-        Self { store, kind: kind.clone(), scope, signal, stage, _listener: listener }
+        Self { store, kind: kind.clone(), scope, signal, stage, has_told: false, _listener: listener }
     }
 
     fn position(&self, state: &State) -> Position {
@@ -70,15 +72,16 @@ impl StoreWatch {
                 Event::Listing(chunk)
             }
             None => {
-                self.stage = Stage::Live(state.head());
+                (self.stage, self.has_told) = (Stage::Live(state.head()), true);
                 Event::Listed(self.position(state))
             }
         }
     }
 
-    /// What has changed since; nothing at all if it is of other kinds, or began and ended unseen.
+    /// What has changed since; nothing at all if it is of other kinds, or began and ended unseen. A watch that goes on from
+    /// a position says at once where it is.
     fn follow(&mut self, state: &State, since: Revision) -> Option<Event> {
-        if state.head() == since {
+        if std::mem::replace(&mut self.has_told, true) && state.head() == since {
             return None;
         }
         self.stage = Stage::Live(state.head());

@@ -1,14 +1,20 @@
 //! One instance leads, and the others stand by (scenario 10).
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use ctkit::{Instances, Standing, Store};
+use ctkit::{Change, Event, InstanceId, Instances, Manager, ObjectKey, Source, Spec as _, Standing, Store};
+use tokio_stream::StreamExt as _;
 
 use crate::{
+    faulty::Faulty,
+    kinds::Rules,
     life::Life,
-    lives::log::{Log, fill},
+    lives::{
+        diary::Diary,
+        log::{Log, fill},
+    },
     process::Pause,
-    world::{find, published, put, quiet},
+    world::{delete, find, published, put, quiet, texts},
 };
 
 const TTL: Duration = Duration::from_secs(3);
@@ -60,6 +66,65 @@ async fn a_paused_leader_that_returns_is_refused_and_stands_by() {
         assert!(published(&store).values().all(|text| text == "five"));
         assert!(log.doubles().is_empty(), "{:#?}", log.doubles());
         a.stop().await;
+    }
+}
+
+/// A standby took over whose watch had stopped saying anything, as those of connections do of which one end is gone. What it
+/// had read was older than what the leader before it had dealt with: it withdrew what had been published since, agents removed
+/// that, and got it again when the watch had come back (seed 234625426; H13, H22).
+#[tokio::test(start_paused = true)]
+async fn who_takes_over_knows_what_the_one_before_knew() {
+    for remembers in [true, false] {
+        let (store, a_diary, b_diary) = (Store::in_memory(), Diary::default(), Diary::default());
+        let (a_source, b_source) = (Faulty::lagging(&store, Duration::ZERO), Faulty::lagging(&store, Duration::ZERO));
+        let instance = |source: &Faulty, diary: &Diary, name: &str| {
+            let builder = Manager::between(source.clone(), store.clone());
+            let builder = builder.instances(leader().instance(InstanceId::new(name)));
+            builder.controller(diary.with(remembers, "")).seed(7)
+        };
+        put(&store, "web", &["x"], "one").await;
+        put(&store, "db", &["z"], "one").await;
+        let a = Life::start(instance(&a_source, &a_diary, "a"));
+        quiet().await;
+        let b = Life::start(instance(&b_source, &b_diary, "b"));
+        quiet().await;
+        b_source.deafen();
+        put(&store, "web", &["x", "y"], "two").await;
+        delete(&store, "db").await;
+        quiet().await;
+        let expected = texts(&[("x", "two"), ("y", "two")]);
+        assert_eq!(published(&store), expected);
+
+        let watching = tokio::spawn(removals(store.clone()));
+        a.crash().await;
+        quiet().await;
+        assert_eq!(b.handle.instances().standing, Standing::Active);
+        watching.abort();
+        let removed = watching.await;
+        assert!(removed.is_err(), "{removed:?} was removed, and wanted all the time");
+        assert_eq!(published(&store), expected);
+        let calls = b_diary.take();
+        let stale = |call: &&String| call.contains("one");
+        assert_eq!(calls.iter().find(stale), None, "{calls:?}");
+        assert_eq!(b_diary.take().len(), 0);
+
+        // From then on, it hears of everything.
+        put(&store, "web", &["y"], "three").await;
+        quiet().await;
+        assert_eq!(published(&store), texts(&[("y", "three")]));
+        b.stop().await;
+    }
+}
+
+/// The first rules that are removed.
+async fn removals(store: Store) -> ObjectKey {
+    let mut changes = pin!(Source::watch(&store, &Rules::kind(), None));
+    loop {
+        if let Some(Ok(Event::Changes(changes, _))) = changes.next().await
+            && let Some(Change::Removed(key, _)) = changes.into_iter().find(|it| matches!(it, Change::Removed(..)))
+        {
+            return key;
+        }
     }
 }
 
