@@ -63,7 +63,7 @@ pub struct Connection<IO, A, F, B> {
     ending: Option<Ending>,
     wakes: Arc<Wakes>,
     waker: Waker,
-    place: Place,
+    _place: Place,
 }
 
 /// How a connection has ended.
@@ -121,8 +121,8 @@ where
     /// Serves a connection: each request is given to `answer`. It is one of those of `drain`.
     pub fn new(io: IO, config: Arc<Config>, drain: &Drain, answer: A) -> Self {
         let now = Instant::now();
-        let wakes = Arc::<Wakes>::default();
-        let place = drain.join(&wakes);
+        let place = drain.join();
+        let wakes = place.wakes().clone();
         Self {
             io,
             core: Core::new(config.clone(), now),
@@ -139,7 +139,7 @@ where
             ending: None,
             waker: wakes.clone().into(),
             wakes,
-            place,
+            _place: place,
         }
     }
 }
@@ -190,11 +190,11 @@ where
             let has_calls = !self.ready.is_empty() || (!self.blocked.is_empty() && self.core.has_room());
             let has_more = self.may_read(out) || (has_calls && out.len() < ENOUGH);
             if !has_more && self.wakes.rest() {
-                self.place.rest();
+                self.wakes.free();
                 return Poll::Pending;
             }
         }
-        self.place.again();
+        self.wakes.lines().again(&self.wakes);
         Poll::Pending
     }
 

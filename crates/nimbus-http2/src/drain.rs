@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{
     connection::{Order, Wakes},
-    line::Line,
+    line::Lines,
 };
 
 /// All connections of a server, which take turns, and are ended together. Cheap to clone; all clones are the same.
@@ -22,7 +22,7 @@ pub struct Drain(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     empty: Notify,
-    line: Line,
+    lines: Arc<Lines>,
 }
 
 #[derive(Default)]
@@ -64,15 +64,16 @@ impl Drain {
         }
     }
 
-    pub(crate) fn join(&self, wakes: &Arc<Wakes>) -> Place {
+    pub(crate) fn join(&self) -> Place {
+        let wakes = Wakes::new(self.0.lines.clone());
         let mut state = self.0.state.lock();
         let number = state.next;
         state.next += 1;
-        state.connections.insert(number, Arc::downgrade(wakes));
+        state.connections.insert(number, Arc::downgrade(&wakes));
         let order = state.order;
         drop(state);
         wakes.order(order);
-        Place { drain: self.clone(), number, wakes: wakes.clone() }
+        Place { drain: self.clone(), number, wakes }
     }
 
     fn order(&self, order: Order) {
@@ -97,26 +98,14 @@ impl fmt::Debug for Drain {
 // === impl Place ===
 
 impl Place {
-    /// The connection has had its turn, and has more to do.
-    pub(crate) fn again(&self) {
-        self.drain.0.line.again(&self.wakes);
-    }
-
-    /// It has no more to do for now.
-    pub(crate) fn rest(&self) {
-        self.free(false);
-    }
-
-    fn free(&self, gone: bool) {
-        if self.wakes.free(gone) {
-            self.drain.0.line.pass();
-        }
+    pub(crate) fn wakes(&self) -> &Arc<Wakes> {
+        &self.wakes
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.free(true);
+        self.wakes.end();
         let mut state = self.drain.0.state.lock();
         state.connections.remove(&self.number);
         let is_empty = state.connections.is_empty();

@@ -6,8 +6,9 @@
 //! never copied, and everything that has come together goes out in one system call. A connection on which nothing
 //! happens holds no buffers.
 //!
-//! Connections take turns: one reads and writes a quarter of a megabyte at a time, and those that have more to do than one turn
-//! stand in a line, of which only a few are woken at once. So whoever has little to do need not wait for all who have much.
+//! Connections take turns: one reads and writes a quarter of a megabyte at a time. Those that have more to do than one turn, and
+//! those that have news for answers that go on and on, stand in lines, of which only a few are woken at once. So whoever asks for
+//! something need not wait for all who have much to do, or are told something.
 //!
 //! [`Drain`] ends connections in good order. There is no client, no HTTP/1, no TLS, and no push.
 

@@ -108,6 +108,7 @@ where
                     if ends {
                         return Step::Done;
                     }
+                    self.side.answered();
                     self.stage = Stage::Sending { body, rest: Bytes::new() };
                 }
                 Stage::Sending { body, rest } => {

@@ -41,6 +41,8 @@ pub(crate) struct Side {
     worth: u32,
     /// It waits for its turn already.
     is_queued: AtomicBool,
+    /// What wakes it is news for an answer that has begun, and stands in line.
+    is_answered: AtomicBool,
     /// Bytes that were read, and are to be given back to the peer.
     read: AtomicU32,
     state: Mutex<State>,
@@ -60,8 +62,9 @@ struct State {
 
 impl Side {
     pub(crate) fn new(wakes: Arc<Wakes>, stream: u32, worth: u32) -> Arc<Self> {
-        let (is_queued, read, state) = (AtomicBool::new(false), AtomicU32::new(0), Mutex::default());
-        Arc::new(Self { wakes, stream, worth, is_queued, read, state })
+        let (is_queued, is_answered) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (read, state) = (AtomicU32::new(0), Mutex::default());
+        Arc::new(Self { wakes, stream, worth, is_queued, is_answered, read, state })
     }
 
     pub(crate) fn body(self: &Arc<Self>) -> RequestBody {
@@ -76,6 +79,11 @@ impl Side {
     /// It is its turn: what wakes it from here on makes it wait for another.
     pub(crate) fn unqueue(&self) {
         self.is_queued.store(false, Ordering::Release);
+    }
+
+    /// Its answer has begun.
+    pub(crate) fn answered(&self) {
+        self.is_answered.store(true, Ordering::Release);
     }
 
     /// What was read since this was last asked.
@@ -128,7 +136,11 @@ impl Side {
 
     fn wake(&self) {
         if self.queue() {
-            self.wakes.wake_stream(self.stream);
+            if self.is_answered.load(Ordering::Acquire) {
+                self.wakes.wake_in_line(self.stream);
+            } else {
+                self.wakes.wake_stream(self.stream);
+            }
         }
     }
 }

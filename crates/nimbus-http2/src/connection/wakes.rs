@@ -8,23 +8,28 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Where a connection stands that may have more to do than one turn.
+use crate::line::{Errand, Lines};
+
+/// Where a connection stands that may have to wait for its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Standing {
-    /// It has had no more to do than one turn.
+    /// It is in no line: whatever wakes it, it goes on.
     #[default]
     Free,
     /// It waits in line: whatever wakes it, it goes on when it is called.
     Waiting,
     /// It is one of the few who have their turns.
-    Busy,
+    Busy(Errand),
     /// The connection is no more.
     Gone,
 }
 
 /// What of a connection was woken. As a waker, it is that of the socket and of the clock.
 #[derive(Debug, Default)]
-pub(crate) struct Wakes(Mutex<State>);
+pub(crate) struct Wakes {
+    lines: Arc<Lines>,
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -59,6 +64,15 @@ pub(crate) struct Woken {
 // === impl Wakes ===
 
 impl Wakes {
+    /// Those of a connection that stands in these lines.
+    pub(crate) fn new(lines: Arc<Lines>) -> Arc<Self> {
+        Arc::new(Self { lines, state: Mutex::default() })
+    }
+
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
     /// Tells the connection to do something.
     pub(crate) fn order(&self, order: Order) {
         self.wake_with(|state| {
@@ -67,13 +81,31 @@ impl Wakes {
         });
     }
 
+    /// Wakes whatever answers on a stream.
     pub(crate) fn wake_stream(&self, stream: u32) {
         self.wake_with(|state| state.streams.push(stream));
     }
 
+    /// The same if there is news for an answer that goes on and on: if the connection rests, it stands in line for its turn.
+    pub(crate) fn wake_in_line(self: &Arc<Self>, stream: u32) {
+        let mut state = self.state.lock();
+        state.streams.push(stream);
+        // Without its task it has been woken already, by something that does not wait in line.
+        let stands = !state.is_busy && state.standing == Standing::Free && state.task.is_some();
+        if stands {
+            state.standing = Standing::Waiting;
+        }
+        let task = if stands { None } else { state.task_to_wake() };
+        drop(state);
+        if stands {
+            self.lines.enter(self, Errand::News);
+        }
+        task.into_iter().for_each(Waker::wake);
+    }
+
     /// Begins to drive the connection; `waker` wakes who does. `false`: it is not its turn.
     pub(crate) fn begin(&self, waker: &Waker) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if !state.task.as_ref().is_some_and(|task| task.will_wake(waker)) {
             state.task = Some(waker.clone());
         }
@@ -83,54 +115,65 @@ impl Wakes {
 
     /// Takes what was woken; streams go to the end of `ready`.
     pub(crate) fn take(&self, ready: &mut VecDeque<u32>) -> Woken {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         ready.extend(state.streams.drain(..));
         Woken { is_io: std::mem::take(&mut state.is_io), order: state.order }
     }
 
     /// Rests, unless something was woken meanwhile.
     pub(crate) fn rest(&self) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let may_rest = !state.is_io && state.streams.is_empty();
         state.is_busy = !may_rest;
         may_rest
     }
 
-    /// Whether it is one of the few who have much to do, and have their turns.
-    pub(crate) fn is_busy_in_line(&self) -> bool {
-        self.0.lock().standing == Standing::Busy
+    /// What it is one of the few for who have their turns.
+    pub(crate) fn errand(&self) -> Option<Errand> {
+        self.state.lock().standing.errand()
     }
 
-    /// It waits in line from now on. Returns whether it leaves a place among the few.
-    pub(crate) fn stand(&self) -> bool {
-        let mut state = self.0.lock();
-        let before = std::mem::replace(&mut state.standing, Standing::Waiting);
+    /// It waits in line from now on.
+    pub(crate) fn stand(&self) {
+        let mut state = self.state.lock();
+        state.standing = Standing::Waiting;
         state.is_busy = false;
-        before == Standing::Busy
     }
 
     /// It is one of the few from now on, and it is its turn. `false`: the connection is no more.
-    pub(crate) fn call(&self) -> bool {
-        let mut state = self.0.lock();
+    pub(crate) fn call(&self, errand: Errand) -> bool {
+        let mut state = self.state.lock();
         if state.standing == Standing::Gone {
             return false;
         }
-        state.standing = Standing::Busy;
+        state.standing = Standing::Busy(errand);
+        state.is_busy = false;
+        let task = state.task.take();
         drop(state);
-        self.pause();
+        task.into_iter().for_each(Waker::wake);
         true
     }
 
-    /// It has no more to do for now, or is `gone`. Returns whether it leaves a place among the few.
-    pub(crate) fn free(&self, gone: bool) -> bool {
-        let mut state = self.0.lock();
-        let after = if gone { Standing::Gone } else { Standing::Free };
-        std::mem::replace(&mut state.standing, after) == Standing::Busy
+    /// It has no more to do for now. Whoever is next in its line has a turn.
+    pub(crate) fn free(&self) {
+        self.leave(Standing::Free);
+    }
+
+    /// The connection is no more.
+    pub(crate) fn end(&self) {
+        self.leave(Standing::Gone);
+    }
+
+    fn leave(&self, after: Standing) {
+        let before = std::mem::replace(&mut self.state.lock().standing, after);
+        if let Some(errand) = before.errand() {
+            self.lines.pass(errand);
+        }
     }
 
     /// Lets others go first, and goes on when it is its turn again.
     pub(crate) fn pause(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.is_busy = false;
         let task = state.task.take();
         drop(state);
@@ -138,12 +181,32 @@ impl Wakes {
     }
 
     fn wake_with(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         change(&mut state);
-        let rests = !state.is_busy && state.standing != Standing::Waiting;
-        let task = if rests { state.task.take() } else { None };
+        let task = state.task_to_wake();
         drop(state);
         task.into_iter().for_each(Waker::wake);
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// The task, if it rests, and is not to wait in line.
+    fn task_to_wake(&mut self) -> Option<Waker> {
+        let rests = !self.is_busy && self.standing != Standing::Waiting;
+        if rests { self.task.take() } else { None }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    fn errand(self) -> Option<Errand> {
+        match self {
+            Self::Busy(errand) => Some(errand),
+            Self::Free | Self::Waiting | Self::Gone => None,
+        }
     }
 }
 

@@ -1,19 +1,23 @@
 //! How long the server waits. Time stands still where nothing else is left to do.
 
 use std::{
+    convert::Infallible,
     future::poll_fn,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Full};
 use nimbus_http2::{Config, Connection, Drain, Ended, RequestBody};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream},
     time::Instant,
@@ -287,4 +291,105 @@ async fn whoever_has_little_to_do_does_not_wait_for_all_who_have_much() {
         }
     };
     soon("the rest", rest).await;
+}
+
+/// An answer that goes on and on: a byte whenever there is news.
+struct Newspaper {
+    press: Arc<Press>,
+    seen: u32,
+}
+
+#[derive(Default)]
+struct Press {
+    edition: AtomicU32,
+    delivered: AtomicU32,
+    readers: Mutex<Vec<Waker>>,
+}
+
+impl Press {
+    fn print(&self) {
+        self.edition.fetch_add(1, Ordering::Relaxed);
+        let readers = std::mem::take(&mut *self.readers.lock());
+        readers.into_iter().for_each(Waker::wake);
+    }
+
+    fn delivered(&self) -> u32 {
+        self.delivered.load(Ordering::Relaxed)
+    }
+}
+
+impl Body for Newspaper {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let edition = self.press.edition.load(Ordering::Relaxed);
+        if self.seen == edition {
+            self.press.readers.lock().push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        self.seen = edition;
+        self.press.delivered.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"!")))))
+    }
+}
+
+/// When there was news for thousands, the runtime had a turn of each before that of whoever asked for something: who publishes
+/// often waited for everybody who was being told of the publish before.
+#[tokio::test]
+async fn whoever_asks_does_not_wait_for_all_who_are_told_the_news() {
+    const CROWD: u32 = 500;
+    let (press, drain) = (Arc::new(Press::default()), Drain::default());
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        let (mut client, theirs) = tokio::io::duplex(1 << 10);
+        let press = press.clone();
+        let answer = move |_: Request<RequestBody>| {
+            std::future::ready(Response::new(Newspaper { press: press.clone(), seen: 0 }))
+        };
+        client.write_all(&[PREFACE, &settings(&[]), &ask(1, "/news")].concat()).await.unwrap();
+        tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &drain, answer));
+        crowd.push(client);
+    }
+    let everybody_waits = async {
+        while press.readers.lock().len() < CROWD as usize {
+            pass().await;
+        }
+    };
+    soon("readers", everybody_waits).await;
+    let (mut client, theirs) = tokio::io::duplex(1 << 10);
+    let (heard, mut hears) = tokio::sync::mpsc::channel(1);
+    let told = press.clone();
+    let answer = move |_: Request<RequestBody>| {
+        heard.try_send(told.delivered()).unwrap();
+        std::future::pending::<Response<Full<Bytes>>>()
+    };
+    tokio::spawn(Connection::new(theirs, Arc::new(Config::default()), &drain, answer));
+    client.write_all(&[PREFACE, &settings(&[])].concat()).await.unwrap();
+    pass().await;
+
+    press.print();
+    client.write_all(&ask(1, "/little")).await.unwrap();
+    let before = soon("an answer", hears.recv()).await.unwrap();
+    assert!(before < CROWD / 4, "{before} were told the news before somebody who asked was heard");
+    // Some go while they stand in line, and some are told already; the others are told what is newest, once.
+    press.print();
+    let (in_line, told) = (crowd.split_off(CROWD as usize / 2), press.delivered());
+    drop(in_line);
+    let everybody_waits = async {
+        while press.readers.lock().len() < CROWD as usize / 2 {
+            pass().await;
+        }
+    };
+    soon("the news", everybody_waits).await;
+    let all = press.delivered();
+    assert!((CROWD / 2..=CROWD + told).contains(&all), "{all} deliveries to {CROWD}, {told} of them early");
+    // The line is open for what comes next.
+    press.print();
+    let next = async {
+        while press.delivered() < all + CROWD / 2 {
+            pass().await;
+        }
+    };
+    soon("the next edition", next).await;
 }
