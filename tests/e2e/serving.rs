@@ -11,7 +11,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::server::binary;
+use crate::server::{Server, binary};
 
 /// Runs the command with a file `nimbus.toml` in its working directory, and with nothing else in its environment.
 fn serve(file: &str, environment: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
@@ -68,6 +68,31 @@ fn a_flag_goes_before_the_environment_and_that_before_the_file_and_that_before_t
     ] {
         assert_eq!(option(&printed, name), value);
     }
+}
+
+/// Threads of a process that serve connections.
+fn serving_threads(pid: u32) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    // One that has just ended has no name any more.
+    let name = |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks.filter(|task| name(task.as_ref().unwrap()).starts_with("tokio-")).count()
+}
+
+#[test]
+fn a_bus_serves_with_as_many_threads_as_it_is_told() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("nimbus.toml");
+    fs::write(&file, "threads = 5").unwrap();
+    let config = file.to_str().unwrap();
+    for (flags, threads) in
+        [(&["--threads", "1"][..], 1), (&["--config", config], 5), (&["--config", config, "--threads", "3"], 3)]
+    {
+        let server = Server::start(flags);
+        assert_eq!(serving_threads(server.pid()), threads, "{flags:?}");
+    }
+    let (code, _, said) = serve("threads = 5000", &[], &CONFIG);
+    assert_eq!(code, 1);
+    assert!(said.contains("nimbus.toml:1:11") && said.contains("1024"), "{said}");
 }
 
 #[test]

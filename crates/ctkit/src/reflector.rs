@@ -147,7 +147,7 @@ impl Reflector {
         let renewed = async {
             match shared.source.state() {
                 Some(state) => self.reach(state.revision()).await,
-                None => shared.renew(needed).await,
+                None => shared.renew().await,
             }
         };
         let refused = async {

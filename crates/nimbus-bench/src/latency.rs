@@ -33,8 +33,16 @@ pub(crate) struct Arguments {
     bytes: u32,
 }
 
-const SYSTEMS: [System; 7] =
-    [System::Nimbus, System::NimbusForeign, System::Etcd, System::NatsKv, System::Nats, System::Valkey, System::Tcp];
+const SYSTEMS: [System; 8] = [
+    System::Nimbus,
+    System::NimbusForeign,
+    System::NimbusSingle,
+    System::Etcd,
+    System::NatsKv,
+    System::Nats,
+    System::Valkey,
+    System::Tcp,
+];
 
 /// Objects that change in turn: so many that none changes again before everybody has it.
 const OBJECTS: u64 = 4_000;

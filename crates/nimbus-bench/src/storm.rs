@@ -74,7 +74,7 @@ pub(crate) async fn run(arguments: &Arguments, report: &mut Report) -> anyhow::R
 async fn fresh(arguments: &Arguments, case: Case) -> anyhow::Result<Figures> {
     let Case { system, subscribers, variant: objects, .. } = case;
     let flags: &[&str] = match system {
-        System::Nimbus | System::NimbusForeign => &UNLIMITED,
+        System::Nimbus | System::NimbusForeign | System::NimbusSingle => &UNLIMITED,
         System::Etcd => &["--unsafe-no-fsync"],
         _ => &[],
     };

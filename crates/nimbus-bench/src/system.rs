@@ -25,6 +25,8 @@ pub(crate) enum System {
     Nimbus,
     /// The bus, with those of a client that sets nothing: frames of 16 KiB.
     NimbusForeign,
+    /// The bus with one thread, as some of its peers have one.
+    NimbusSingle,
     /// Watches; objects that are published at once are as many calls at the same time.
     Etcd,
     /// Watches; objects that are published at once are one transaction.
@@ -50,6 +52,7 @@ impl System {
         match self {
             Self::Nimbus => "nimbus",
             Self::NimbusForeign => "nimbus-foreign",
+            Self::NimbusSingle => "nimbus-single",
             Self::Etcd => "etcd",
             Self::EtcdTxn => "etcd-txn",
             Self::Nats => "nats",
@@ -62,7 +65,7 @@ impl System {
     /// The program that it is.
     pub(crate) fn program(self) -> anyhow::Result<PathBuf> {
         let peer = match self {
-            Self::Nimbus | Self::NimbusForeign => return Server::path(),
+            Self::Nimbus | Self::NimbusForeign | Self::NimbusSingle => return Server::path(),
             Self::Tcp => return Ok(std::env::current_exe()?),
             Self::Etcd | Self::EtcdTxn => "etcd",
             Self::Nats | Self::NatsKv => "nats-server",

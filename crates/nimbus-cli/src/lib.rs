@@ -46,6 +46,7 @@ mod waiting;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use tokio::runtime;
 
 use crate::{
     command::{
@@ -94,9 +95,22 @@ enum Command {
     Completion(completion::Arguments),
 }
 
-/// Does what the arguments of this process say.
-pub async fn main() -> ExitCode {
-    let Arguments { command, verbose } = Arguments::parse();
+/// Does what the arguments of this process say, on as many threads.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut runtime = runtime::Builder::new_multi_thread();
+    if let Command::Serve(serve) = &arguments.command
+        && let Some(threads) = serve.threads(Arguments::command())
+    {
+        runtime.worker_threads(threads.get());
+    }
+    match runtime.enable_all().build() {
+        Ok(runtime) => runtime.block_on(run_arguments(arguments)),
+        Err(error) => Failure::from(format!("cannot start threads: {error}")).report(),
+    }
+}
+
+async fn run_arguments(Arguments { command, verbose }: Arguments) -> ExitCode {
     match &command {
         // A bus says what happens to it, and is told how much in its own way.
         Command::Serve(_) => {}

@@ -1,6 +1,9 @@
 //! `nimbus serve`: a bus on a socket.
 
-use std::{env, error::Error, fmt, io::Write as _, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    env, error::Error, fmt, io::Write as _, net::SocketAddr, num::NonZeroUsize, path::PathBuf, sync::Arc,
+    time::Duration,
+};
 
 use clap::{ArgAction, Args, builder::BoolishValueParser};
 use nimbus_bus::{Bus, Config, Metrics};
@@ -73,6 +76,10 @@ pub(crate) struct Arguments {
     /// Seconds after which an agent without a session is forgotten.
     #[arg(long, default_value_t = 86_400.0, value_name = "SECONDS", value_parser = parse_seconds)]
     forget_after: f64,
+
+    /// Threads that serve; 0 takes as many as there are processors.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    threads: u16,
 
     #[command(flatten)]
     log: LogArguments,
@@ -165,6 +172,14 @@ pub(crate) async fn serve(arguments: Arguments, config: Config) -> Result<(), St
 // === impl Arguments ===
 
 impl Arguments {
+    /// How many threads serve, if somebody says so: on the command line of this `program`, in the environment or in a file. What
+    /// is wrong with these is said when the bus is run.
+    pub(crate) fn threads(&self, program: clap::Command) -> Option<NonZeroUsize> {
+        let configuration = Configuration::read(program, NAME, env::args_os(), self.config.as_ref()).ok()?;
+        let arguments: Self = configuration.arguments().ok()?;
+        NonZeroUsize::new(arguments.threads.into())
+    }
+
     /// What a bus is told. `name` is how to speak of an option.
     pub(crate) fn config(&self, name: impl Fn(&str) -> String) -> Result<Config, String> {
         let seconds = Duration::from_secs_f64;

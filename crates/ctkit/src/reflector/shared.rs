@@ -106,11 +106,8 @@ impl Shared {
     }
 
     /// Waits until everything is known that has happened until now, whatever the watch has missed: another one begins where
-    /// it is. Who is in no hurry waits for the end of the first list before.
-    pub(crate) async fn renew(&self, after_list: bool) {
-        if after_list {
-            self.until(|status| status.position.is_some()).await;
-        }
+    /// it is.
+    pub(crate) async fn renew(&self) {
         let mut number = 0;
         self.renewals.send_modify(|renewals| {
             *renewals += 1;

@@ -67,9 +67,12 @@ impl Worker {
         let from = self.intake.begin();
         let mut events = self.shared.source.watch(&self.shared.kind, from);
         self.shared.began(if from.is_some() { WatchPhase::Live } else { WatchPhase::Listing });
+        let mut has_said = false;
         loop {
             let event = tokio::select! {
-                Ok(()) = renewals.changed() => return None,
+                // Whoever asks while a watch begins gets one more when that has said where it is: so many may ask, however long
+                // a list takes.
+                Ok(()) = renewals.changed(), if has_said => return None,
                 event = events.next() => event,
             };
             let event = match event {
@@ -88,6 +91,7 @@ impl Worker {
                 Err(broken) => return Some(broken.to_string().into()),
             }
             if says_where {
+                has_said = true;
                 self.shared.renewed(number);
             }
             // A long list may come without a pause.

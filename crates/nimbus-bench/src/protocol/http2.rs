@@ -70,7 +70,7 @@ const STREAM: u32 = 1;
 
 impl Settings {
     /// Those of our own agents.
-    pub(crate) const AGENT: Self = Self { max_frame: 1 << 20, window: 1 << 20 };
+    pub(crate) const AGENT: Self = Self { max_frame: 1 << 20, window: 256 << 10 };
 
     /// Those of a client that sets nothing.
     pub(crate) const DEFAULT: Self = Self { max_frame: DEFAULT_FRAME, window: DEFAULT_WINDOW };

@@ -49,7 +49,7 @@ impl Feeder {
     /// Only connects.
     pub(crate) async fn connect(system: System, address: SocketAddr, bytes: usize) -> anyhow::Result<Self> {
         let link = match system {
-            System::Nimbus | System::NimbusForeign => Link::Bus(Publisher::open(address).await?),
+            System::Nimbus | System::NimbusForeign | System::NimbusSingle => Link::Bus(Publisher::open(address).await?),
             System::Etcd | System::EtcdTxn => Link::Etcd(system, etcd::Client::open(address).await?),
             System::Nats | System::NatsKv => Link::Text(system, connect(address, &nats::hello()).await?),
             System::Valkey => Link::Text(system, connect(address, &[]).await?),

@@ -71,8 +71,9 @@ impl Host {
         let mut command = Command::new(system.program()?);
         let mut address = free_address()?;
         match system {
-            System::Nimbus | System::NimbusForeign => {
-                let server = Server::start(flags).await?;
+            System::Nimbus | System::NimbusForeign | System::NimbusSingle => {
+                let threads: &[&str] = if system == System::NimbusSingle { &["--threads", "1"] } else { &[] };
+                let server = Server::start(&[flags, threads].concat()).await?;
                 let address = server.address;
                 return Ok(Self { system, address, bytes, process: Process::Bus(server), _folder: folder });
             }
@@ -164,7 +165,7 @@ impl Host {
 /// How the subscriber of this number begins, and how it reads what comes.
 fn subscription(system: System, bytes: usize, number: u64) -> anyhow::Result<(Protocol, Vec<u8>)> {
     match system {
-        System::Nimbus => bus_subscription(number, Settings::AGENT, None),
+        System::Nimbus | System::NimbusSingle => bus_subscription(number, Settings::AGENT, None),
         System::NimbusForeign => bus_subscription(number, Settings::DEFAULT, None),
         System::Etcd | System::EtcdTxn => etcd::watch(),
         System::Nats => Ok((Protocol::Nats(Nats::default()), nats::subscription("bench"))),

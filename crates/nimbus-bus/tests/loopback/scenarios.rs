@@ -267,6 +267,39 @@ async fn revisions_that_cross_from_nine_to_ten_are_resumed_as_numbers() {
     assert_eq!((mirror.mode, mirror.puts), (Mode::Delta, 1));
 }
 
+/// Whoever went on from a position with changes did not know whether these were all before the next bookmark, which may be many
+/// seconds later: a controller that takes over from another one must know (F13).
+#[tokio::test]
+async fn who_goes_on_from_a_position_is_told_at_once_when_these_were_all_changes() {
+    let hourly = nimbus_bus::Config { bookmark_interval: Duration::from_secs(3600), ..config() };
+    let local = Local::start(hourly);
+    local.sync(0, 0).await;
+    let mut publisher = PublisherClient::new(local.channel().await);
+    let filter = Some(v1::Filter { selector: "tier=web".into(), ..Default::default() });
+    let request = v1::SubscribeRequest { filter, ..agent("a") };
+    let first = apply(&mut publisher, vec![labelled("x", "web")]).await;
+    let mut mirrors = [Mirror::default(), Mirror::default()];
+    let mut streams = Vec::new();
+    for mirror in &mut mirrors {
+        let mut frames = local.bus().await.subscribe(request.clone()).await.unwrap().into_inner();
+        mirror.read_to(&mut frames, first).await;
+        streams.push(frames);
+    }
+    // One of them stays, and is sent the change in a group that ends there. The other one finds this group.
+    let [mut back, mut stays] = mirrors;
+    drop(streams.remove(0));
+    let second = apply(&mut publisher, vec![labelled("y", "web")]).await;
+    stays.read_to(&mut streams[0], second).await;
+    let head = apply(&mut publisher, vec![labelled("z", "db")]).await;
+    let again = v1::SubscribeRequest { resume: Some(back.resume()), ..request };
+    let mut frames = local.bus().await.subscribe(again).await.unwrap().into_inner();
+    back.read_to(&mut frames, head).await;
+    assert_eq!((back.mode, back.puts, back.held.len()), (Mode::Delta, 1, 2));
+    let next = apply(&mut publisher, vec![labelled("x", "db")]).await;
+    back.read_to(&mut frames, next).await;
+    assert_eq!(back.held.len(), 1);
+}
+
 /// F01, F22: another life of a name is told apart, also by who was away.
 #[tokio::test]
 async fn a_name_that_was_deleted_and_created_again_has_another_uid_for_every_reader() {
