@@ -3,6 +3,7 @@
 mod built_in;
 mod check;
 mod compat;
+mod declared;
 mod error;
 mod field;
 mod file;
@@ -21,8 +22,14 @@ use std::{fmt, sync::Arc};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+pub(crate) use crate::schemas::{
+    declared::{Declared, Flaw},
+    file::File,
+    imports::closure,
+    snapshot::Snapshot,
+    wire::{Raw, Records},
+};
 pub use crate::schemas::{error::SchemaError, limits::SchemaLimits};
-pub(crate) use crate::schemas::{file::File, imports::closure, snapshot::Snapshot};
 
 /// The kinds that were registered, and every descriptor that the bus knows.
 ///
@@ -135,6 +142,11 @@ impl Schemas {
             return Err(format!("kind {kind} is not registered, so its fields are unknown"));
         };
         field::resolve(message, path).and_then(|steps| field::check_secrets(&steps))
+    }
+
+    /// What objects refer to by what their specs say. Never changes; a later registration makes another.
+    pub(crate) fn declared(&self) -> Arc<Declared> {
+        self.inner.current.load().declared.clone()
     }
 
     /// What is known now. Never changes; a later registration makes another.
