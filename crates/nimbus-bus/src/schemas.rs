@@ -20,6 +20,7 @@ pub(crate) mod tests;
 use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
+use nimbus_core::{ObjectKey, Reference};
 use parking_lot::Mutex;
 
 pub(crate) use crate::schemas::{
@@ -142,6 +143,16 @@ impl Schemas {
             return Err(format!("kind {kind} is not registered, so its fields are unknown"));
         };
         field::resolve(message, path).and_then(|steps| field::check_secrets(&steps))
+    }
+
+    /// What an object refers to by what is in its spec, as its schema says; nothing if that says nothing.
+    ///
+    /// # Errors
+    ///
+    /// Says which field names what no object can be called, and what is wrong with it.
+    pub fn references(&self, key: &ObjectKey, spec: &[u8]) -> Result<Arc<[Reference]>, String> {
+        let completed = self.declared().complete(key, spec, Arc::default(), usize::MAX);
+        completed.map_err(|flaw| nimbus_store::Reason::from(flaw).to_string())
     }
 
     /// What objects refer to by what their specs say. Never changes; a later registration makes another.

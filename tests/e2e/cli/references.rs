@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use crate::cli::{World, files::Desk, run, sim::Sim};
+use crate::{
+    cli::{World, files::Desk, run, sim::Sim},
+    server::Server,
+};
 
 /// Nothing but this file, which imports one that is nowhere in the folder.
 const NET: &str = r#"syntax = "proto3";
@@ -21,7 +24,11 @@ fn gate(zone: &str) -> String {
 
 /// A bus that knows these kinds, and a folder with a gate that needs a zone.
 async fn desk() -> Desk {
-    let desk = Desk { world: World::start().await, folder: tempfile::tempdir().unwrap() };
+    desk_with(World::start().await)
+}
+
+fn desk_with(world: World) -> Desk {
+    let desk = Desk { world, folder: tempfile::tempdir().unwrap() };
     desk.write("net.proto", NET);
     desk.prints(&["register", "net.proto"], "net.v1.Gate registered\nnet.v1.Zone registered\n");
     desk.write("gate.yaml", &gate("a"));
@@ -95,4 +102,25 @@ async fn what_a_field_cannot_refer_to_is_said_with_the_field() {
     let ended = desk.run(&["apply", "-f", "gate.yaml"]);
     let said = "spec.others[0]: net.v1.Gate/west: its references form a cycle: net.v1.Gate/west -> net.v1.Gate/west";
     assert!(ended.code != 0 && ended.err.contains(said), "{}", ended.err);
+}
+
+#[tokio::test]
+async fn a_restart_changes_nothing_of_what_specs_refer_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("nimbus.redb");
+    let desk = desk_with(World::on(Server::start_in(&file, &[])).await);
+    desk.run(&["apply", "-f", "gate.yaml"]);
+    let shown = desk.run(&["get", "gate/west", "-o", "yaml"]).out;
+    assert!(shown.ends_with("  refs:\n    - kind: net.v1.Zone\n      name: a\n"), "{shown}");
+    let Desk { world, folder } = desk;
+    // Killed.
+    drop(world);
+    let desk = Desk { world: World::on(Server::start_in(&file, &[])).await, folder };
+    desk.prints(&["get", "gate/west", "-o", "yaml"], &shown);
+    desk.prints(&["apply", "-f", "gate.yaml"], "net.v1.Gate/west unchanged\n0 created, 0 changed, 1 unchanged\n");
+    // The kinds are known, with what they refer to.
+    desk.write("gate.yaml", &gate("b"));
+    desk.prints(&["apply", "-f", "gate.yaml"], "net.v1.Gate/west changed\n0 created, 1 changed, 0 unchanged\n");
+    let shown = desk.run(&["get", "gate/west", "-o", "yaml"]).out;
+    assert!(shown.ends_with("  refs:\n    - kind: net.v1.Zone\n      name: b\n"), "{shown}");
 }
