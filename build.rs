@@ -4,13 +4,14 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "nimbus/v1/object.proto",
     "nimbus/v1/bus.proto",
     "nimbus/v1/publisher.proto",
     "nimbus/v1/fleet.proto",
     "nimbus/v1/lease.proto",
     "nimbus/v1/control.proto",
+    "nimbus/v1/options.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

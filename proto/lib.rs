@@ -16,4 +16,7 @@ pub mod v1 {
 
     /// The encoded `FileDescriptorSet` of this contract, imports included.
     pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nimbus_v1.bin"));
+
+    /// `nimbus/v1/options.proto`, which the schemas of users may import: what their fields can say of themselves.
+    pub const OPTIONS_PROTO: &str = include_str!("nimbus/v1/options.proto");
 }

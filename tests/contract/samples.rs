@@ -5,6 +5,7 @@ mod control;
 mod fleet;
 mod lease;
 mod object;
+mod options;
 mod publisher;
 
 use std::collections::BTreeMap;
@@ -16,10 +17,18 @@ use crate::golden::Case;
 
 /// Every sample, by the file of the contract that its message is in.
 pub(crate) fn all() -> Vec<Case> {
-    [object::cases(), bus::cases(), publisher::cases(), fleet::cases(), lease::cases(), control::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        object::cases(),
+        bus::cases(),
+        publisher::cases(),
+        fleet::cases(),
+        lease::cases(),
+        control::cases(),
+        options::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn strings<const N: usize>(values: [&str; N]) -> Vec<String> {

@@ -15,6 +15,7 @@ mod kinds;
 mod objects;
 mod pipes;
 mod propagation;
+mod references;
 mod register;
 mod secrets;
 mod sim;

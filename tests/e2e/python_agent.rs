@@ -376,7 +376,7 @@ async fn a_python_agent_reports_what_failed_and_what_waits_for_it_and_when_it_is
     fs::create_dir_all(&obstacle).unwrap();
     let mut dependant = controller.put("dependant", "a");
     let v1::Key { kind, namespace, name } = demo::key("blocked");
-    dependant.refs.push(v1::Reference { kind, namespace, name, weak: false });
+    dependant.refs.push(v1::Reference { kind, namespace, name, ..v1::Reference::default() });
     let ops = [controller.put("blocked", "a"), dependant, controller.put("free", "a")].map(demo::upsert);
     let newest = apply(&mut publisher, ops.into()).await;
     let said = agent.until_applied(newest).await;

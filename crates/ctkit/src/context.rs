@@ -37,6 +37,8 @@ pub(crate) struct Surroundings {
     pub(crate) dry_run: bool,
     pub(crate) reflectors: Reflectors,
     pub(crate) references: SharedReferences,
+    /// Whether what objects refer to by themselves wakes their reactor.
+    pub(crate) follows: bool,
 }
 
 /// What a reaction wants to happen if it goes well.
@@ -65,7 +67,9 @@ impl Context {
         publishes: bool,
     ) -> Self {
         let wishes = Mutex::default();
-        Self(Arc::new(Inner { surroundings, object, attempt, causes, publishes, wishes }))
+        let cx = Self(Arc::new(Inner { surroundings, object, attempt, causes, publishes, wishes }));
+        cx.follow();
+        cx
     }
 
     /// The same, in place of one that nobody needs any more, if that is so.
@@ -83,9 +87,19 @@ impl Context {
             (inner.attempt, inner.causes) = circumstances;
             (inner.object, inner.publishes) = (object, publishes);
             *inner.wishes.get_mut() = Wishes::default();
+            spare.follow();
             return spare;
         }
         Self::new(surroundings.clone(), object, circumstances, publishes)
+    }
+
+    /// Looks at what the object refers to by itself, before anything is read. Most objects refer to nothing.
+    fn follow(&self) {
+        let refs = self.0.object.refs();
+        // Of all calls, those that publish say what their object refers to.
+        if !refs.is_empty() && self.0.publishes && self.0.surroundings.follows {
+            self.refer(refs.iter().map(|reference| Ref::to(&reference.to)));
+        }
     }
 
     /// The name of the controller.

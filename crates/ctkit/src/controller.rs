@@ -32,6 +32,7 @@ pub struct Controller {
     pub(crate) deletion: Deletion,
     pub(crate) observation: Option<Observing>,
     pub(crate) tells: bool,
+    pub(crate) follows: bool,
 }
 
 /// How an observer is to be run.
@@ -121,6 +122,7 @@ impl Controller {
             deletion: Deletion::default(),
             observation: None,
             tells: true,
+            follows: true,
         }
     }
 
@@ -196,6 +198,17 @@ impl Controller {
     /// sources that have no statuses, and where another controller speaks for the same objects.
     pub fn without_ready_condition(self) -> Self {
         Self { tells: false, ..self }
+    }
+
+    /// Only what the reactor reads and states wakes it, and not what its objects refer to by themselves.
+    ///
+    /// Without this, an object is looked at again whenever something changes, appears or goes that it refers to in its
+    /// metadata, strongly or weakly, because its publisher or its schema says so: mostly the reactor has read it, and a
+    /// reaction too many changes nothing, while one that is missed would be missed for ever. It takes a watch of each kind
+    /// that is referred to, though, and a second look at those objects when it has begun. A controller that does without
+    /// these objects can save it. Objects that refer to nothing cost nothing in either case.
+    pub fn without_refs_of_objects(self) -> Self {
+        Self { follows: false, ..self }
     }
 
     /// Looks how things really are, every so often for each object.

@@ -144,6 +144,7 @@ impl Engine {
                 dry_run: self.dry_run,
                 reflectors: self.reflectors.clone(),
                 references: at.references.clone(),
+                follows: at.follows,
             });
             let (reactor, outputs, deadline) = (at.reactor.clone(), at.outputs.clone(), at.deadline);
             let common = Arc::new(Common { reactor, surroundings, outputs, deadline });
@@ -374,6 +375,7 @@ impl Engine {
             finalizes_after: controller.finalizes_after,
             deletion: controller.deletion,
             tells: controller.tells,
+            follows: controller.follows,
             remembers,
             lane: self.queue.lane(controller.policy),
             known: KeyMap::default(),

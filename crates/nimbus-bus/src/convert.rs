@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nimbus_core::{
     Annotations, Audience, Finalizers, Generation, Invalid, Kind, Labels, ObjectKey, Owner, Reference, Revision, Uid,
 };
-use nimbus_store::{Draft, Filter, FinalizersDraft, Op, Precondition, Scope, StatusDraft, Step, Viewer};
+use nimbus_store::{Draft, Filter, FinalizersDraft, Op, Precondition, Reason, Scope, StatusDraft, Step, Viewer};
 use nimbus_wire::v1;
 use prost::Message as _;
 use tonic::Status;
@@ -64,7 +64,19 @@ impl Converter<'_> {
             "" => None,
             uid => Some(Uid::new(uid).map_err(|error| fault::field(&at("uid"), &error))?),
         };
-        let refs = references(&object.refs, path)?;
+        let stated = references(&object.refs, path)?;
+        let declared = self.schemas.declared();
+        let refs = if declared.covers(&kind) {
+            let max = self.limits.store.refs;
+            let completed = declared.complete(&key, &spec.value, stated, max);
+            completed.map_err(|flaw| {
+                let reason = Reason::from(flaw);
+                reason.limit().into_iter().for_each(|limit| self.metrics.refuse(limit));
+                fault::in_spec(&at("spec"), &reason)
+            })?
+        } else {
+            stated
+        };
         Ok(Draft {
             key,
             uid,
@@ -197,7 +209,9 @@ fn finalizers(write: &v1::FinalizersWrite, path: &str) -> Result<FinalizersDraft
 }
 
 fn references(refs: &[v1::Reference], path: &str) -> Result<Arc<[Reference]>, Status> {
-    let parsed = refs.iter().enumerate().map(|(at, reference)| {
+    // What only the spec said when somebody read it is nothing that they say.
+    let stated = refs.iter().enumerate().filter(|(_, reference)| !reference.declared);
+    let parsed = stated.map(|(at, reference)| {
         Reference::try_from(reference).map_err(|error| fault::field(&format!("{path}.refs[{at}]"), &error))
     });
     // The same referent twice is one reference; the order says nothing.

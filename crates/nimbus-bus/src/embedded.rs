@@ -15,7 +15,10 @@ impl Bus {
     /// # Errors
     /// If any part of it is refused; then nothing has changed.
     pub async fn submit(&self, txn: &Txn) -> Result<Committed, Refused> {
-        self.inner.submit(txn).await
+        match self.inner.with_declared(txn)? {
+            Some(txn) => self.inner.submit(&txn).await,
+            None => self.inner.submit(txn).await,
+        }
     }
 
     /// Begins to say everything that a publisher wants to exist. What it submits from here on counts as said.

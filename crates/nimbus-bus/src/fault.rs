@@ -22,6 +22,25 @@ pub(crate) fn bad(path: &str, expected: impl Into<String>) -> Status {
     Status::with_error_details(Code::InvalidArgument, format!("{path}: {expected}"), details)
 }
 
+/// A field of a spec, at that path, that is not as it should be.
+pub(crate) fn in_spec(path: &str, reason: &Reason) -> Status {
+    let (path, reason) = match reason {
+        Reason::Field { field, reason } => (format!("{path}.{field}"), &**reason),
+        reason => (path.to_owned(), reason),
+    };
+    let expected = reason.to_string();
+    let mut details = ErrorDetails::with_bad_request_violation(&path, &expected);
+    set_limit(&mut details, reason);
+    Status::with_error_details(Code::InvalidArgument, format!("{path}: {expected}"), details)
+}
+
+/// Names the limit, if it is one.
+fn set_limit(details: &mut ErrorDetails, reason: &Reason) {
+    if let Some(limit) = reason.limit() {
+        details.set_error_info("LIMIT", DOMAIN, HashMap::from([("limit".to_owned(), limit.to_owned())]));
+    }
+}
+
 /// A limit that was reached.
 pub(crate) fn full(limit: &'static str, message: String) -> Status {
     let mut details = ErrorDetails::with_quota_failure_violation(limit, &message);
@@ -55,7 +74,12 @@ pub(crate) fn refused(refused: &Refused, path: &str) -> Status {
     let message = refused.to_string();
     match refused {
         Refused::Step { step, key, reason } => {
-            let (at, subject) = (format!("{path}[{step}]"), key.to_string());
+            let (mut at, subject) = (format!("{path}[{step}]"), key.to_string());
+            let mut reason = reason;
+            if let Reason::Field { field, reason: inner } = reason {
+                let object = if path == "ops" { ".upsert" } else { "" };
+                (at, reason) = (format!("{at}{object}.spec.{field}"), inner);
+            }
             let mut details = ErrorDetails::new();
             details.set_resource_info(key.kind().as_str(), &subject, "", reason.to_string());
             let code = match reason {
@@ -71,13 +95,9 @@ pub(crate) fn refused(refused: &Refused, path: &str) -> Status {
                     precondition(&mut details, "finalizers", &subject, reason)
                 }
                 Reason::NoSuchObject => Code::NotFound,
-                Reason::TooLarge { limit, .. } => {
-                    details.add_bad_request_violation(&at, reason.to_string());
-                    details.set_error_info("LIMIT", DOMAIN, HashMap::from([("limit".to_owned(), (*limit).to_owned())]));
-                    Code::InvalidArgument
-                }
                 _ => {
                     details.add_bad_request_violation(&at, reason.to_string());
+                    set_limit(&mut details, reason);
                     Code::InvalidArgument
                 }
             };

@@ -24,6 +24,7 @@ mod outgoing;
 mod publishing;
 mod readiness;
 mod reading;
+mod referring;
 mod reflection;
 mod schemas;
 mod server;

@@ -8,7 +8,7 @@ mod reasons;
 use std::{future::Future, sync::atomic::AtomicU64};
 
 use nimbus_core::Kind;
-use nimbus_store::{Effect, Outcome, Reason, Refused};
+use nimbus_store::{Effect, Outcome, Refused};
 use nimbus_wire::v1::Mode;
 use prometheus_client::{
     metrics::{
@@ -259,9 +259,8 @@ impl Metrics {
         self.transaction("refused");
         self.refused.get_or_create(&ReasonLabel { reason: reasons::of(refused) }).inc();
         match refused {
-            Refused::Full { limit, .. } | Refused::Step { reason: Reason::TooLarge { limit, .. }, .. } => {
-                self.refuse(limit);
-            }
+            Refused::Full { limit, .. } => self.refuse(limit),
+            Refused::Step { reason, .. } => reason.limit().into_iter().for_each(|limit| self.refuse(limit)),
             Refused::LeaseLost { .. } => {
                 self.leases_lost.inc();
             }

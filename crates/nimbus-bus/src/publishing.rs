@@ -123,7 +123,7 @@ impl Publishing {
         let drafts = items.objects.into_iter().enumerate();
         let drafts = drafts.map(|(at, object)| converter.draft(object, &format!("items.objects[{at}]")));
         let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
-        let done = sync.items(drafts).await;
+        let done = sync.complete_items(drafts).await;
         done.map_err(|refused| fault::refused(&refused, "items.objects"))?;
         Ok(())
     }

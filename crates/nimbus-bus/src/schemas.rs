@@ -3,6 +3,7 @@
 mod built_in;
 mod check;
 mod compat;
+mod declared;
 mod error;
 mod field;
 mod file;
@@ -19,10 +20,17 @@ pub(crate) mod tests;
 use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
+use nimbus_core::{ObjectKey, Reference};
 use parking_lot::Mutex;
 
+pub(crate) use crate::schemas::{
+    declared::{Declared, Flaw},
+    file::File,
+    imports::closure,
+    snapshot::Snapshot,
+    wire::{Raw, Records},
+};
 pub use crate::schemas::{error::SchemaError, limits::SchemaLimits};
-pub(crate) use crate::schemas::{file::File, imports::closure, snapshot::Snapshot};
 
 /// The kinds that were registered, and every descriptor that the bus knows.
 ///
@@ -135,6 +143,21 @@ impl Schemas {
             return Err(format!("kind {kind} is not registered, so its fields are unknown"));
         };
         field::resolve(message, path).and_then(|steps| field::check_secrets(&steps))
+    }
+
+    /// What an object refers to by what is in its spec, as its schema says; nothing if that says nothing.
+    ///
+    /// # Errors
+    ///
+    /// Says which field names what no object can be called, and what is wrong with it.
+    pub fn references(&self, key: &ObjectKey, spec: &[u8]) -> Result<Arc<[Reference]>, String> {
+        let completed = self.declared().complete(key, spec, Arc::default(), usize::MAX);
+        completed.map_err(|flaw| nimbus_store::Reason::from(flaw).to_string())
+    }
+
+    /// What objects refer to by what their specs say. Never changes; a later registration makes another.
+    pub(crate) fn declared(&self) -> Arc<Declared> {
+        self.inner.current.load().declared.clone()
     }
 
     /// What is known now. Never changes; a later registration makes another.

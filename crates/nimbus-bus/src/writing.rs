@@ -10,7 +10,7 @@ use nimbus_core::{Kind, ObjectKey, PublisherId, Revision};
 use nimbus_store::{Collection, Committed, Draft, Effect, Guard, Lost, Outcome, Refused, SyncId, SyncSummary, Txn};
 use tokio::time::Instant;
 
-use crate::inner::Inner;
+use crate::{inner::Inner, referring::upsert};
 
 /// A sync that has begun. Dropping it gives it up: nothing is deleted.
 pub struct OpenSync {
@@ -66,6 +66,7 @@ impl Inner {
     ) -> Result<T, Refused> {
         self.tell_time(!txn.leases.is_empty(), now);
         let done = self.check_publisher(&txn.publisher).and_then(|()| act(&self.store, txn));
+        let done = done.map_err(|refused| self.name_field(refused, |step| upsert(&txn.steps.get(step)?.op)));
         done.inspect_err(|refused| self.count_refusal(refused))
     }
 
@@ -130,11 +131,19 @@ impl OpenSync {
     /// # Errors
     /// If the sync was replaced, a lease is lost, or an object is refused; then none of these has changed, and the sync
     /// goes on.
-    pub async fn items(&mut self, drafts: Vec<Draft>) -> Result<Committed, Refused> {
+    pub async fn items(&mut self, mut drafts: Vec<Draft>) -> Result<Committed, Refused> {
+        self.inner.add_declared(&mut drafts)?;
+        self.complete_items(drafts).await
+    }
+
+    /// The same, with everything that they refer to.
+    pub(crate) async fn complete_items(&mut self, drafts: Vec<Draft>) -> Result<Committed, Refused> {
         let (inner, now, id) = (&self.inner, Instant::now(), self.id());
         inner.tell_time(self.guarded, now);
         let kinds: Vec<Kind> = drafts.iter().map(|draft| draft.key.kind().clone()).collect();
+        let referring = drafts.iter().any(|draft| !draft.refs.is_empty()).then(|| drafts.clone());
         let done = inner.store.submit_items(id, drafts);
+        let done = done.map_err(|refused| inner.name_field(refused, |step| referring.as_ref()?.get(step)));
         let committed = done.inspect_err(|refused| inner.count_refusal(refused))?;
         let committed = inner.metrics.committing(committed).await.map_err(|lost| inner.lost(lost))?;
         inner.note(&committed, kinds.iter(), now);

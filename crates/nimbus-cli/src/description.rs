@@ -105,9 +105,14 @@ impl Description {
             field(printer, "Owner", &existence.of(&key_name(&v1::Key { kind, namespace, name })))?;
         }
         for (at, (reference, existence)) in self.refs.iter().enumerate() {
-            let v1::Reference { kind, namespace, name, weak } = reference.clone();
-            let weak = if weak { " (weak)" } else { "" };
-            let name = format!("{}{weak}", key_name(&v1::Key { kind, namespace, name }));
+            let v1::Reference { kind, namespace, name, weak, declared } = reference.clone();
+            let how = match (weak, declared) {
+                (false, false) => "",
+                (true, false) => " (weak)",
+                (false, true) => " (by its spec)",
+                (true, true) => " (weak, by its spec)",
+            };
+            let name = format!("{}{how}", key_name(&v1::Key { kind, namespace, name }));
             field(printer, if at == 0 { "Needs" } else { "" }, &existence.of(&name))?;
         }
         let Relatives { referrers, looked_at, .. } = &self.relatives;

@@ -93,6 +93,9 @@ pub(crate) struct BusFacts {
     pub(crate) finalizers: Vec<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) deleting: bool,
+    /// What only the spec says that the object needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refs: Vec<ReferenceName>,
     /// Numbers of fields in the spec that its schema does not know, and that this manifest lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown_fields: Vec<String>,
@@ -126,7 +129,7 @@ impl Manifest {
             labels: object.labels.clone(),
             annotations: object.annotations.clone(),
             owner: object.owner.as_ref().map(OwnerName::from),
-            refs: object.refs.iter().map(ReferenceName::from).collect(),
+            refs: references(object, false),
             audience: object.audience.as_ref().map(AudienceForm::from),
             spec,
             spec_bytes,
@@ -172,6 +175,12 @@ fn base64(bytes: &[u8], secrets: Secrets) -> String {
     }
 }
 
+/// What its publisher says that it needs, or what only its spec says.
+fn references(object: &v1::Object, declared: bool) -> Vec<ReferenceName> {
+    let meant = object.refs.iter().filter(|reference| reference.declared == declared);
+    meant.map(ReferenceName::from).collect()
+}
+
 impl From<&v1::Audience> for AudienceForm {
     fn from(audience: &v1::Audience) -> Self {
         match &audience.to {
@@ -184,7 +193,7 @@ impl From<&v1::Audience> for AudienceForm {
 
 impl From<&v1::Reference> for ReferenceName {
     fn from(reference: &v1::Reference) -> Self {
-        let v1::Reference { kind, namespace, name, weak } = reference.clone();
+        let v1::Reference { kind, namespace, name, weak, .. } = reference.clone();
         Self { kind, namespace, name, weak }
     }
 }
@@ -206,6 +215,7 @@ impl From<&v1::Object> for BusFacts {
             observed_generation: object.observed_generation,
             finalizers: object.finalizers.clone(),
             deleting: object.deleting,
+            refs: references(object, true),
             unknown_fields: Vec::new(),
         }
     }

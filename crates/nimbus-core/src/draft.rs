@@ -183,7 +183,7 @@ impl<K: Spec> Draft<K> {
 
     /// It mentions this object. That orders nothing and holds nothing back.
     pub fn refers(mut self, key: &ObjectKey) -> Self {
-        self.refs.push(Reference { to: key.clone(), weak: true });
+        self.refs.push(Reference::weak(key.clone()));
         self
     }
 

@@ -50,6 +50,8 @@ pub struct Reference {
     pub to: ObjectKey,
     /// Whether it is only informative.
     pub weak: bool,
+    /// Whether a field of the spec says so, and nobody else: the bus finds these, and ignores them on a write.
+    pub declared: bool,
 }
 
 // === impl Kind ===
@@ -210,7 +212,18 @@ impl TryFrom<&v1::Key> for ObjectKey {
 impl Reference {
     /// A reference that orders delivery.
     pub fn strong(to: ObjectKey) -> Self {
-        Self { to, weak: false }
+        Self { to, weak: false, declared: false }
+    }
+
+    /// A reference that orders nothing.
+    pub fn weak(to: ObjectKey) -> Self {
+        Self { to, weak: true, declared: false }
+    }
+
+    /// The reference as it travels.
+    pub fn to_wire(&self) -> v1::Reference {
+        let v1::Key { kind, namespace, name } = self.to.to_wire();
+        v1::Reference { kind, namespace, name, weak: self.weak, declared: self.declared }
     }
 }
 
@@ -219,6 +232,6 @@ impl TryFrom<&v1::Reference> for Reference {
 
     fn try_from(reference: &v1::Reference) -> Result<Self, Invalid> {
         let to = ObjectKey::new(Kind::new(&reference.kind)?, &reference.namespace, &reference.name)?;
-        Ok(Self { to, weak: reference.weak })
+        Ok(Self { to, weak: reference.weak, declared: reference.declared })
     }
 }

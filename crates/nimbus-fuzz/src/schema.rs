@@ -3,10 +3,11 @@
 use std::sync::LazyLock;
 
 use nimbus_bus::Schemas;
+use nimbus_wire::v1;
 use prost_reflect::DescriptorPool;
 use protox::{
     Compiler,
-    file::{ChainFileResolver, File, FileResolver, GoogleFileResolver},
+    file::{ChainFileResolver, DescriptorSetFileResolver, File, FileResolver, GoogleFileResolver},
 };
 
 /// Their names.
@@ -24,6 +25,7 @@ const FILES: [(&str, &str); 2] = [
         import "google/protobuf/struct.proto";
         import "google/protobuf/timestamp.proto";
         import "google/protobuf/wrappers.proto";
+        import "nimbus/v1/options.proto";
 
         message Policy { string zone = 1; uint32 priority = 2; repeated string rules = 3; }
         enum Tier { TIER_UNSPECIFIED = 0; TIER_WEB = 1; TIER_LOW = -1; }
@@ -59,6 +61,9 @@ const FILES: [(&str, &str); 2] = [
           google.protobuf.UInt64Value count = 31;
           string secret = 32 [debug_redact = true];
           google.protobuf.ListValue list = 33;
+          string policy = 34 [(nimbus.v1.refers) = {kind: "fuzz.Policy"}];
+          repeated string zones = 35 [(nimbus.v1.refers) = {kind: "fuzz.Zone", weak: true}];
+          string peers = 36 [(nimbus.v1.refers) = {kind: "fuzz.Everything", selector: true}];
         }
         "#,
     ),
@@ -109,6 +114,7 @@ pub(crate) fn compile(names: &[&str]) -> Vec<u8> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(Sources);
     resolver.add(GoogleFileResolver::new());
+    resolver.add(DescriptorSetFileResolver::decode(v1::FILE_DESCRIPTOR_SET).unwrap());
     let mut compiler = Compiler::with_file_resolver(resolver);
     compiler.include_imports(true).include_source_info(false).open_files(names).unwrap();
     compiler.encode_file_descriptor_set()

@@ -1,5 +1,8 @@
 //! Specs of registered kinds.
 
+use std::collections::BTreeSet;
+
+use nimbus_core::{Kind, ObjectKey};
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
 use crate::schema::{KINDS, POOL, SCHEMAS};
@@ -32,6 +35,9 @@ pub(crate) fn check(bytes: &[u8]) {
         (Err(reason), _) => assert!(reason.contains(kind), "refused without a reason: {reason}"),
         (Ok(()), Ok(_)) => {}
     }
+    if let Ok(message) = &decoded {
+        refers(kind, spec, message, checked.is_ok());
+    }
     for path in PATHS {
         let found = SCHEMAS.field(kind, spec, path);
         if found.is_some() {
@@ -41,6 +47,43 @@ pub(crate) fn check(bytes: &[u8]) {
             && let Some(expected) = plain(message, path)
         {
             assert_eq!(found.as_deref(), Some(&*expected), "{path:?} of {message}");
+        }
+    }
+}
+
+/// What a spec refers to is what is in it. What cannot be decoded by others may be refused, and nothing else comes of it.
+fn refers(kind: &str, spec: &[u8], message: &DynamicMessage, is_checked: bool) {
+    let key = ObjectKey::new(Kind::new(kind).unwrap(), "", "it").unwrap();
+    let found = SCHEMAS.references(&key, spec);
+    let mut named = BTreeSet::new();
+    names(message, &mut named);
+    match found {
+        Ok(found) => {
+            let found: BTreeSet<String> = found.iter().map(|reference| reference.to.to_string()).collect();
+            assert!(!is_checked || found == named, "{found:?} of {message}");
+        }
+        Err(reason) => assert!(!reason.is_empty(), "refused without a reason"),
+    }
+}
+
+/// The objects that a message names, and those in it.
+fn names(message: &DynamicMessage, named: &mut BTreeSet<String>) {
+    for (field, value) in message.fields() {
+        let mut note = |kind: &str, name: &str| {
+            named.insert(format!("{kind}/{}", name.trim_start_matches('/')));
+        };
+        match (field.full_name(), value) {
+            ("fuzz.Everything.policy", Value::String(name)) if !name.is_empty() => note("fuzz.Policy", name),
+            ("fuzz.Everything.zones", Value::List(all)) => {
+                all.iter().filter_map(Value::as_str).for_each(|name| note("fuzz.Zone", name));
+            }
+            _ => {}
+        }
+        match value {
+            Value::Message(inner) => names(inner, named),
+            Value::List(all) => all.iter().filter_map(Value::as_message).for_each(|inner| names(inner, named)),
+            Value::Map(all) => all.values().filter_map(Value::as_message).for_each(|inner| names(inner, named)),
+            _ => {}
         }
     }
 }

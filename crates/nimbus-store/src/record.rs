@@ -459,8 +459,3 @@ impl Names {
 fn strong(refs: &[Reference]) -> impl Iterator<Item = &ObjectKey> {
     refs.iter().filter(|reference| !reference.weak).map(|reference| &reference.to)
 }
-
-pub(crate) fn reference_to_wire(reference: &Reference) -> v1::Reference {
-    let v1::Key { kind, namespace, name } = reference.to.to_wire();
-    v1::Reference { kind, namespace, name, weak: reference.weak }
-}

@@ -5,7 +5,7 @@ mod draft;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nimbus_core::{Finalizers, Generation, Kind, ObjectKey, PublisherId, Revision, Uid};
+use nimbus_core::{Finalizers, Generation, Invalid, Kind, ObjectKey, PublisherId, Revision, Uid};
 
 pub use self::draft::Draft;
 use crate::{
@@ -223,6 +223,17 @@ pub enum Reason {
     /// Strong references must not form a cycle.
     #[error("its references form a cycle: {}", display_path(.0))]
     Cycle(Vec<ObjectKey>),
+    /// A field of the spec is not as it should be.
+    #[error("field {field} of the spec: {reason}")]
+    Field {
+        /// Which field, from the spec on.
+        field: String,
+        /// What is wrong with it.
+        reason: Box<Reason>,
+    },
+    /// A name, or a selector, is none.
+    #[error(transparent)]
+    Invalid(Invalid),
     /// The same name twice in one transaction.
     #[error("it is changed twice in one transaction")]
     Twice,
@@ -271,6 +282,19 @@ fn display_names(names: &Finalizers) -> String {
 
 fn display_path(path: &[ObjectKey]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
+}
+
+// === impl Reason ===
+
+impl Reason {
+    /// The limit that was reached, if it is one.
+    pub fn limit(&self) -> Option<&'static str> {
+        match self {
+            Self::TooLarge { limit, .. } => Some(limit),
+            Self::Field { reason, .. } => reason.limit(),
+            _ => None,
+        }
+    }
 }
 
 // === impl Op ===

@@ -15,6 +15,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::part("finalizers", Object { finalizers: strings(["dns", "firewall"]), ..object() }),
         Case::part("deleting", Object { deleting: true, ..object() }),
         Case::whole(reference()),
+        Case::part("declared", Reference { declared: true, ..reference() }),
         Case::whole(owner()),
         Case::part("selector", audience()),
         Case::part("agents", Audience { to: Some(audience::To::Agents(agents())) }),
@@ -50,7 +51,7 @@ pub(super) fn object() -> Object {
 }
 
 fn reference() -> Reference {
-    Reference { kind: "demo.v1.Zone".into(), namespace: "prod".into(), name: "a".into(), weak: true }
+    Reference { kind: "demo.v1.Zone".into(), namespace: "prod".into(), name: "a".into(), weak: true, declared: false }
 }
 
 fn owner() -> Owner {

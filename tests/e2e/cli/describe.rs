@@ -11,7 +11,7 @@ use crate::{
 
 fn reference(name: &str, weak: bool) -> v1::Reference {
     let v1::Key { kind, namespace, name } = demo::key(name);
-    v1::Reference { kind, namespace, name, weak }
+    v1::Reference { kind, namespace, name, weak, ..v1::Reference::default() }
 }
 
 fn owner(name: &str, uid: &str) -> Option<v1::Owner> {

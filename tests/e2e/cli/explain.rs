@@ -17,7 +17,7 @@ fn selected(name: &str, selector: &str) -> v1::Object {
 
 fn needing(name: &str, referent: &str) -> v1::Object {
     let v1::Key { kind, namespace, name: referent } = demo::key(referent);
-    let refs = vec![v1::Reference { kind, namespace, name: referent, weak: false }];
+    let refs = vec![v1::Reference { kind, namespace, name: referent, ..v1::Reference::default() }];
     v1::Object { refs, labels: BTreeMap::new(), ..demo::policy(name, "a", 1) }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Station {
     pub(crate) deletion: Deletion,
     /// The kit says in the status how an object fares.
     pub(crate) tells: bool,
+    /// What objects refer to by themselves wakes their reactor.
+    pub(crate) follows: bool,
     pub(crate) remembers: bool,
     pub(crate) lane: Lane,
     pub(crate) known: KeyMap<Known>,

@@ -6,6 +6,7 @@ mod agents;
 mod booting;
 mod editing;
 mod faulty;
+mod following;
 mod kinds;
 mod life;
 mod listing;

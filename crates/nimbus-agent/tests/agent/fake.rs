@@ -206,7 +206,7 @@ pub(crate) fn sum(events: &[v1::Event]) -> bytes::Bytes {
 pub(crate) fn put_event(name: &str, value: &str, needs: &[ObjectKey]) -> v1::Event {
     let refs = needs.iter().map(|key| {
         let v1::Key { kind, namespace, name } = key.to_wire();
-        v1::Reference { kind, namespace, name, weak: false }
+        v1::Reference { kind, namespace, name, ..v1::Reference::default() }
     });
     let object = v1::Object {
         kind: Alpha::kind().to_string(),

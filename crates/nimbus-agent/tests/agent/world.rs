@@ -272,7 +272,7 @@ impl Draft {
     /// With a strong reference.
     pub(crate) fn needs(mut self, key: &ObjectKey) -> Self {
         let v1::Key { kind, namespace, name } = key.to_wire();
-        self.0.refs.push(v1::Reference { kind, namespace, name, weak: false });
+        self.0.refs.push(v1::Reference { kind, namespace, name, ..v1::Reference::default() });
         self
     }
 

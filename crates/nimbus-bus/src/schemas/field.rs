@@ -51,14 +51,16 @@ const DEBUG_REDACT: u32 = 16;
 ///
 /// Says which field is one.
 pub(super) fn check_secrets(steps: &[FieldDescriptor]) -> Result<(), String> {
-    let is_secret = |field: &&FieldDescriptor| {
-        let option = field.options().get_field_by_number(DEBUG_REDACT).map(|value| value.as_bool());
-        option == Some(Some(true))
-    };
-    match steps.iter().find(is_secret) {
+    match steps.iter().find(|field| is_secret(field)) {
         Some(field) => Err(format!("field {} is secret (debug_redact) and cannot be compared", field.full_name())),
         None => Ok(()),
     }
+}
+
+/// Whether a schema marks it as secret.
+pub(super) fn is_secret(field: &FieldDescriptor) -> bool {
+    let option = field.options().get_field_by_number(DEBUG_REDACT).map(|value| value.as_bool());
+    option == Some(Some(true))
 }
 
 /// The value at the end of resolved `steps`, as text.

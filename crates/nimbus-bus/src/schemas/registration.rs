@@ -77,6 +77,7 @@ pub(super) fn register(
             return Err(SchemaError::UnknownKind { kind: (*kind).to_owned(), nearest });
         }
     }
+    next.declare()?;
     Ok((Some(next), wanted.into_iter().map(ToOwned::to_owned).collect()))
 }
 

@@ -9,6 +9,7 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 use crate::schemas::{
     built_in,
+    declared::Declared,
     error::SchemaError,
     file::{File, Files},
     imports,
@@ -23,6 +24,8 @@ pub(crate) struct Snapshot {
     /// All files, linked.
     pub(crate) pool: DescriptorPool,
     kinds: BTreeMap<Arc<str>, MessageDescriptor>,
+    /// The references that specs of these kinds state by themselves.
+    pub(crate) declared: Arc<Declared>,
 }
 
 // === impl Snapshot ===
@@ -52,7 +55,7 @@ impl Snapshot {
                 None => error.to_string(),
             },
         })?;
-        Ok(Self { version, files, pool, kinds: BTreeMap::new() })
+        Ok(Self { version, files, pool, kinds: BTreeMap::new(), declared: Arc::default() })
     }
 
     /// Makes a message a kind. False if there is no such message.
@@ -61,6 +64,12 @@ impl Snapshot {
         let Some(message) = message else { return false };
         self.kinds.insert(kind.into(), message);
         true
+    }
+
+    /// Looks for references, when all kinds are there.
+    pub(super) fn declare(&mut self) -> Result<(), SchemaError> {
+        self.declared = Arc::new(Declared::new(&self.pool, self.messages())?);
+        Ok(())
     }
 
     pub(super) fn kind(&self, kind: &str) -> Option<&MessageDescriptor> {

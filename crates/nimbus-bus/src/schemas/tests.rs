@@ -11,7 +11,7 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use protox::{
     Compiler,
-    file::{ChainFileResolver, File, FileResolver, GoogleFileResolver},
+    file::{ChainFileResolver, DescriptorSetFileResolver, File, FileResolver, GoogleFileResolver},
 };
 
 use crate::schemas::{SchemaError, SchemaLimits, Schemas};
@@ -32,6 +32,7 @@ pub(crate) fn compile(files: &[(&str, &str)]) -> Vec<u8> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(Sources(sources));
     resolver.add(GoogleFileResolver::new());
+    resolver.add(DescriptorSetFileResolver::decode(nimbus_wire::v1::FILE_DESCRIPTOR_SET).unwrap());
     let mut compiler = Compiler::with_file_resolver(resolver);
     compiler.include_imports(true).include_source_info(false);
     compiler.open_files(files.iter().map(|(name, _)| name)).unwrap();

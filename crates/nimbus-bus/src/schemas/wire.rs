@@ -9,27 +9,27 @@ pub(super) const MAX_DEPTH: usize = 100;
 
 /// The records of one message. Ends after the first error.
 #[derive(Clone)]
-pub(super) struct Records<'a> {
+pub(crate) struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: usize,
 }
 
 /// One occurrence of a field.
-pub(super) struct Record<'a> {
-    pub(super) number: u32,
-    pub(super) value: Raw<'a>,
+pub(crate) struct Record<'a> {
+    pub(crate) number: u32,
+    pub(crate) value: Raw<'a>,
     /// Where its tag begins.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// Where the content of `Raw::Len` and `Raw::Group` begins.
-    pub(super) content: usize,
+    pub(crate) content: usize,
     /// Where the next record begins.
-    pub(super) end: usize,
+    pub(crate) end: usize,
 }
 
 /// A value of which only the wire type is known.
 #[derive(Clone, Copy)]
-pub(super) enum Raw<'a> {
+pub(crate) enum Raw<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
@@ -39,15 +39,15 @@ pub(super) enum Raw<'a> {
 
 /// Where the bytes stop being protobuf.
 #[derive(Debug)]
-pub(super) struct Malformed {
-    pub(super) at: usize,
-    pub(super) what: String,
+pub(crate) struct Malformed {
+    pub(crate) at: usize,
+    pub(crate) what: String,
 }
 
 // === impl Records ===
 
 impl<'a> Records<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, depth: 0 }
     }
 

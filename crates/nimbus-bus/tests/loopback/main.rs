@@ -10,6 +10,7 @@ mod embedded;
 mod finalizers;
 mod fleet;
 mod leases;
+mod references;
 mod scenarios;
 mod scripted;
 mod world;

@@ -9,7 +9,10 @@ use clap::Args;
 use nimbus_wire::v1;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
-use protox::Compiler;
+use protox::{
+    Compiler,
+    file::{ChainFileResolver, DescriptorSetFileResolver, GoogleFileResolver, IncludeFileResolver},
+};
 
 use crate::{
     client::ClientArguments,
@@ -21,6 +24,8 @@ use crate::{
 ///
 /// From then on, specs are checked when they are written, and can be read and written as YAML and JSON. A new version of a
 /// kind must be able to read what the old one has written. Files are compiled here; nothing else has to be installed.
+///
+/// Files may import nimbus/v1/options.proto without having it; fields that name other objects say so with its options.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   nimbus register demo.proto
@@ -85,10 +90,19 @@ fn compile(files: &[&Path], includes: &[PathBuf]) -> Result<Vec<u8>, Failure> {
     });
     let includes: Vec<&Path> =
         if includes.is_empty() { beside.collect() } else { includes.iter().map(PathBuf::as_path).collect() };
-    let compiled = Compiler::new(includes).and_then(|mut compiler| {
-        compiler.include_imports(true).open_files(files)?;
-        Ok(compiler.encode_file_descriptor_set())
-    });
+    let mut resolver = ChainFileResolver::new();
+    includes
+        .into_iter()
+        .for_each(|folder| resolver.add(IncludeFileResolver::new(folder.to_owned())));
+    resolver.add(GoogleFileResolver::new());
+    // What schemas may import without having it: options of nimbus.
+    let ours = DescriptorSetFileResolver::decode(v1::FILE_DESCRIPTOR_SET).expect("our own descriptors are well-formed");
+    resolver.add(ours);
+    let mut compiler = Compiler::with_file_resolver(resolver);
+    let compiled = compiler
+        .include_imports(true)
+        .open_files(files)
+        .map(|compiler| compiler.encode_file_descriptor_set());
     compiled.map_err(|error| {
         let failure = Failure::new(Exit::Invalid, format!("{error:?}"));
         if error.is_file_not_found() { failure.hint("-I names the folder in which imports begin") } else { failure }

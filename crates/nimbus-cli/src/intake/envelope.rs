@@ -28,7 +28,7 @@ const FIELDS: &[&str] = &[
 
 #[rustfmt::skip]
 const BUS_FIELDS: &[&str] = &[
-    "uid", "generation", "revision", "manager", "observedGeneration", "finalizers", "deleting", "unknownFields",
+    "uid", "generation", "revision", "manager", "observedGeneration", "finalizers", "deleting", "refs", "unknownFields",
 ];
 
 /// What a placeholder for a whole spec is kept as.
@@ -165,6 +165,7 @@ fn reference(reader: &mut Reader<'_>, node: &Node) -> Option<v1::Reference> {
             .required(reader, "a reference", "name")
             .and_then(|_| members.name(reader, "name"))?,
         weak,
+        declared: false,
     })
 }
 

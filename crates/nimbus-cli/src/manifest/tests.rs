@@ -32,6 +32,7 @@ fn an_object_is_shown_with_everything_in_it() {
         refs: vec![
             v1::Reference { kind: "demo.Zone".to_owned(), name: "z".to_owned(), weak: true, ..Default::default() },
             v1::Reference { kind: "demo.Zone".to_owned(), name: "y".to_owned(), ..Default::default() },
+            v1::Reference { kind: "demo.Zone".to_owned(), name: "x".to_owned(), declared: true, ..Default::default() },
         ],
         owner: Some(v1::Owner { kind: "demo.Policy".to_owned(), name: "p".to_owned(), ..Default::default() }),
         manager: "m".to_owned(),
@@ -60,7 +61,7 @@ fn an_object_is_shown_with_everything_in_it() {
         },
         "bus": {
             "uid": "u-1", "generation": 2, "revision": 7, "manager": "m", "observedGeneration": 2,
-            "finalizers": ["f"], "deleting": true,
+            "finalizers": ["f"], "deleting": true, "refs": [{"kind": "demo.Zone", "name": "x"}],
         },
     });
     assert_eq!(manifest.to_json().to_string(), expected.to_string(), "in this order");

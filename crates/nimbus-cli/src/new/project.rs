@@ -19,12 +19,14 @@ pub(crate) struct Project {
 }
 
 /// The files of a project. Where there is `{{WORD}}`, in a path or a text, comes what belongs there.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     (".gitignore", include_str!("template/gitignore.in")),
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("README.md", include_str!("template/README.md.in")),
     ("build.rs", include_str!("template/build.rs.in")),
     ("proto/{{PROTO_FILE}}", include_str!("template/kind.proto.in")),
+    // A build has no bus to ask for it.
+    ("proto/nimbus/v1/options.proto", nimbus_wire::v1::OPTIONS_PROTO),
     ("src/bin/agent.rs", include_str!("template/agent.rs.in")),
     ("src/bin/controller.rs", include_str!("template/controller.rs.in")),
     ("src/handler.rs", include_str!("template/handler.rs.in")),

@@ -48,7 +48,7 @@ fn a_referent_that_is_named_twice_is_one_reference_and_strong_if_any_is() {
         .refers(&key("b"))
         .refers(&key("c"));
     let refs = draft.into_parts().unwrap().refs;
-    let weak = Reference { to: key("c"), weak: true };
+    let weak = Reference::weak(key("c"));
     assert_eq!(*refs, [Reference::strong(key("a")), Reference::strong(key("b")), weak]);
 }
 

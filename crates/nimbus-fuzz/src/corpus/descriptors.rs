@@ -63,6 +63,23 @@ pub(super) fn specs() -> Files {
         ("policy", spec(0, &json!({"zone": "a", "priority": 7, "rules": ["allow", ""]}))),
         ("empty", raw(0, b"")),
         (
+            "references",
+            spec(
+                1,
+                &json!({
+                    "policy": "p", "zones": ["a", "n/b", "/c"], "peers": "zone in (a,b)", "many": [{"policy": "q"}, {}],
+                    "nested": {"1": {"inner": {"zones": ["d"]}}},
+                }),
+            ),
+        ),
+        // A name that none can be, a message in two pieces, and a map of which one entry replaces another.
+        ("bad-reference", raw(1, b"\x92\x02\x03a b")),
+        ("reference-in-pieces", raw(1, b"\x9a\x01\x04\x92\x02\x01a\x9a\x01\x04\x92\x02\x01b")),
+        (
+            "references-replaced",
+            raw(1, b"\x82\x01\x08\x08\x01\x12\x04\x92\x02\x01a\x82\x01\x08\x08\x01\x12\x04\x92\x02\x01b"),
+        ),
+        (
             "everything",
             spec(
                 1,

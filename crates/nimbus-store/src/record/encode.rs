@@ -37,6 +37,12 @@ const ANNOTATIONS: u32 = 15;
 const FINALIZERS: u32 = 16;
 const DELETING: u32 = 17;
 
+/// Of a reference, whether it is weak.
+const WEAK: u32 = 4;
+
+/// Of a reference, whether the spec says so.
+const DECLARED: u32 = 6;
+
 /// Of an `Any`, its type.
 pub(crate) const ANY_TYPE: u32 = 1;
 
@@ -65,12 +71,13 @@ pub(crate) fn put_head(
     let start = buffer.len();
     put_number(buffer, GENERATION, generation.0);
     for (key, value) in labels.iter() {
-        put_texts(buffer, LABELS, &[key, value], false);
+        put_texts(buffer, LABELS, &[key, value], []);
     }
-    for Reference { to, weak } in refs {
-        put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], *weak);
+    for Reference { to, weak, declared } in refs {
+        let flags = [(WEAK, *weak), (DECLARED, *declared)];
+        put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], flags);
     }
-    let len = put_texts(buffer, OWNER, &owner?.texts(), false);
+    let len = put_texts(buffer, OWNER, &owner?.texts(), []);
     let end = buffer.len() - start;
     Some(end - len..end)
 }
@@ -89,7 +96,7 @@ pub(crate) fn put_middle(buffer: &mut Vec<u8>, content: &Content) {
 
 pub(crate) fn put_annotations(buffer: &mut Vec<u8>, annotations: &Annotations) {
     for (key, value) in annotations.iter() {
-        put_texts(buffer, ANNOTATIONS, &[key, value], false);
+        put_texts(buffer, ANNOTATIONS, &[key, value], []);
     }
 }
 
@@ -127,15 +134,15 @@ pub(crate) fn audience_field(audience: &Audience) -> Box<[u8]> {
     field.into()
 }
 
-/// A message whose first fields are text, and perhaps a flag after them. Returns its length.
-fn put_texts(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flag: bool) -> usize {
+/// A message whose first fields are text, and perhaps flags after them. Returns its length.
+fn put_texts<const N: usize>(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flags: [(u32, bool); N]) -> usize {
     let numbered = || (1..).zip(texts);
-    let after = texts.len() as u32 + 1;
+    let set = || flags.into_iter().filter(|(_, flag)| *flag);
     let len: usize = numbered().map(|(field, text)| text_len(field, text)).sum();
-    let len = len + if flag { key_len(after) + 1 } else { 0 };
+    let len = len + set().map(|(field, _)| key_len(field) + 1).sum::<usize>();
     put_header(buffer, field, len);
     numbered().for_each(|(field, text)| put_text(buffer, field, text));
-    put_number(buffer, after, flag.into());
+    set().for_each(|(field, flag)| put_number(buffer, field, flag.into()));
     len
 }
 

@@ -197,6 +197,7 @@ fn wire_reference(reference: &Reference) -> v1::Reference {
         namespace: reference.to.namespace().to_owned(),
         name: reference.to.name().to_owned(),
         weak: reference.weak,
+        declared: reference.declared,
     }
 }
 

@@ -553,6 +553,7 @@ impl World {
                         .map(|(kind, namespace, name, weak)| Reference {
                             to: self::key((*kind, *namespace, *name)),
                             weak: *weak,
+                            declared: false,
                         })
                         .collect(),
                     owner: None,

@@ -68,17 +68,12 @@ fn upsert(draft: Draft) -> Result<v1::Object, CommitError> {
         uid: draft.uid.as_ref().map(ToString::to_string).unwrap_or_default(),
         generation: draft.generation.map_or(0, |generation| generation.0),
         labels: draft.labels.to_wire(),
-        refs: draft.refs.iter().map(reference).collect(),
+        refs: draft.refs.iter().map(Reference::to_wire).collect(),
         owner: draft.owner.map(|owner| owner.to_wire()),
         annotations: draft.annotations.to_wire(),
         audience: draft.audience.to_wire(),
         ..Default::default()
     })
-}
-
-fn reference(reference: &Reference) -> v1::Reference {
-    let v1::Key { kind, namespace, name } = reference.to.to_wire();
-    v1::Reference { kind, namespace, name, weak: reference.weak }
 }
 
 fn conditions(precondition: &Precondition) -> v1::Precondition {

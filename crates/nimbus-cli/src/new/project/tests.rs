@@ -36,6 +36,7 @@ fn files_are_where_cargo_and_the_build_script_look_for_them() {
         "README.md",
         "build.rs",
         "proto/net/v1/static_route.proto",
+        "proto/nimbus/v1/options.proto",
         "src/bin/agent.rs",
         "src/bin/controller.rs",
         "src/handler.rs",

@@ -9,7 +9,7 @@ use prost::{Message, Oneof};
 use crate::{
     durable::row::{decode_key, encode_key},
     lane::Address,
-    record::{Grave, Slot, reference_to_wire},
+    record::{Grave, Slot},
     unsaved::Graves,
 };
 
@@ -54,7 +54,7 @@ pub(crate) fn encode_tombstone(graves: &[(Address, Arc<Grave>)]) -> Option<Vec<u
     let row = TombstoneRow {
         key: encode_key(key),
         uid: uid.to_string(),
-        refs: refs.iter().map(reference_to_wire).collect(),
+        refs: refs.iter().map(Reference::to_wire).collect(),
         out_of_scope: *out_of_scope,
         lanes: graves.iter().map(|(address, grave)| LaneRow::new(address, grave.since)).collect(),
     };

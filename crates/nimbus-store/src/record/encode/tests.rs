@@ -65,10 +65,6 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// What the generated code would write of what is the same after a restart, then of the revision.
 fn generated(content: &Content, revision: Revision) -> Vec<u8> {
-    let reference = |reference: &Reference| {
-        let v1::Key { kind, namespace, name } = reference.to.to_wire();
-        v1::Reference { kind, namespace, name, weak: reference.weak }
-    };
     let v1::Key { kind, namespace, name } = content.key.to_wire();
     let header = v1::Object {
         kind,
@@ -77,7 +73,7 @@ fn generated(content: &Content, revision: Revision) -> Vec<u8> {
         uid: content.uid.to_string(),
         generation: content.generation.0,
         labels: content.labels.to_wire(),
-        refs: content.refs.iter().map(reference).collect(),
+        refs: content.refs.iter().map(Reference::to_wire).collect(),
         owner: content.owner.as_ref().map(Owner::to_wire),
         manager: content.manager.to_string(),
         observed_generation: content.observed.0,
@@ -130,7 +126,12 @@ fn the_bytes_are_those_of_the_generated_code() {
         draft(&observed.content()).unwrap().encoded(observed.manager(), slot().revision),
         observed.encoded(true)
     );
-    let refs = [Reference::strong(key("prod", "x")), Reference { to: key("", "y"), weak: true }];
+    let refs = [
+        Reference::strong(key("prod", "x")),
+        Reference::weak(key("", "y")),
+        Reference { declared: true, ..Reference::strong(key("", "z")) },
+        Reference { declared: true, ..Reference::weak(key("", "zz")) },
+    ];
     check(Content { refs: refs.into(), observed: Generation(7), status: any(0), ..content() }, 128);
     let owner = v1::Owner { kind: "k".to_owned(), name: "n".repeat(200), ..v1::Owner::default() };
     check(Content { owner: Some(owner.into()), deleting: true, ..content() }, 9);

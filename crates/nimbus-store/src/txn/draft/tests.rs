@@ -30,7 +30,7 @@ fn a_packed_draft_is_what_was_drafted() {
     assert_eq!((packed.labels.get("tier"), packed.annotations.get("note")), (Some("edge"), Some("by hand")));
     let Audience::Agents(agents) = packed.audience else { panic!("for {:?}", packed.audience) };
     assert_eq!(agents.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a"]);
-    assert_eq!(*packed.refs, [Reference::strong(key("strong")), Reference { to: key("weak"), weak: true }]);
+    assert_eq!(*packed.refs, [Reference::strong(key("strong")), Reference::weak(key("weak"))]);
     let any = prost_types::Any::decode(packed.spec).unwrap();
     assert_eq!(any.to_msg::<v1::LeaseToken>().unwrap(), lease("lease", 7));
 }
