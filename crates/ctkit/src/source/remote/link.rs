@@ -113,12 +113,17 @@ impl Link {
         match tokio::time::timeout(self.deadline, answer).await {
             Ok(answer) => answer.map(Response::into_inner),
             Err(_) => {
-                // Whoever opens another one right now has forgotten it already.
-                if let Ok(mut line) = self.line.try_lock() {
-                    *line = None;
-                }
+                self.give_up_line();
                 Err(Status::unavailable(format!("no answer within {:.1} s", self.deadline.as_secs_f64())))
             }
+        }
+    }
+
+    /// The connection for calls leads nowhere: the next call opens another one.
+    pub(crate) fn give_up_line(&self) {
+        // Whoever opens another one right now has forgotten it already.
+        if let Ok(mut line) = self.line.try_lock() {
+            *line = None;
         }
     }
 

@@ -38,7 +38,11 @@ impl Reports {
             lines.mark_unchanged();
             let status = match self.open().await {
                 Ok((epoch, stream)) => match follow(epoch, stream, &events, &mut news, &mut attempts).await {
-                    Some(status) => status,
+                    Some(status) => {
+                        // The bus may be another one now. On a connection of which that is not known yet, a call would fail.
+                        self.link.give_up_line();
+                        status
+                    }
                     None => return,
                 },
                 Err(status) => status,
