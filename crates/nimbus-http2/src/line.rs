@@ -20,7 +20,7 @@ pub(crate) struct Lines {
 /// What a connection stands in line for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// It has more to do than one turn.
+    /// It has more to do than one turn, or much at once.
     Much,
     /// There is news for an answer that goes on and on.
     News,

@@ -130,6 +130,7 @@ where
                         Some(Err(_)) => core.reset(stream, Reason::INTERNAL_ERROR, out),
                         Some(Ok(frame)) => match frame.into_data() {
                             Ok(data) => {
+                                self.side.produced(data.len());
                                 *rest = data;
                                 continue;
                             }

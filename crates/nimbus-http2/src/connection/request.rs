@@ -15,7 +15,7 @@ use http::HeaderMap;
 use http_body::Frame;
 use parking_lot::Mutex;
 
-use crate::{connection::Wakes, reason::Reason};
+use crate::{connection::Wakes, line::Errand, reason::Reason};
 
 /// The body of a request. What is read makes room for as much.
 pub struct RequestBody(Arc<Side>);
@@ -43,6 +43,8 @@ pub(crate) struct Side {
     is_queued: AtomicBool,
     /// What wakes it is news for an answer that has begun, and stands in line.
     is_answered: AtomicBool,
+    /// The last piece of its answer was large.
+    is_large: AtomicBool,
     /// Bytes that were read, and are to be given back to the peer.
     read: AtomicU32,
     state: Mutex<State>,
@@ -58,13 +60,16 @@ struct State {
     reader: Option<Waker>,
 }
 
+/// Pieces of this size are put together for one reader, in more time than is left to others: what many share is smaller.
+const LARGE: usize = 512 << 10;
+
 // === impl Side ===
 
 impl Side {
     pub(crate) fn new(wakes: Arc<Wakes>, stream: u32, worth: u32) -> Arc<Self> {
-        let (is_queued, is_answered) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (is_queued, is_answered, is_large) = (AtomicBool::default(), AtomicBool::default(), AtomicBool::default());
         let (read, state) = (AtomicU32::new(0), Mutex::default());
-        Arc::new(Self { wakes, stream, worth, is_queued, is_answered, read, state })
+        Arc::new(Self { wakes, stream, worth, is_queued, is_answered, is_large, read, state })
     }
 
     pub(crate) fn body(self: &Arc<Self>) -> RequestBody {
@@ -84,6 +89,11 @@ impl Side {
     /// Its answer has begun.
     pub(crate) fn answered(&self) {
         self.is_answered.store(true, Ordering::Release);
+    }
+
+    /// A piece of its answer has so many bytes; the next one is likely to be as large.
+    pub(crate) fn produced(&self, bytes: usize) {
+        self.is_large.store(bytes >= LARGE, Ordering::Release);
     }
 
     /// What was read since this was last asked.
@@ -137,7 +147,8 @@ impl Side {
     fn wake(&self) {
         if self.queue() {
             if self.is_answered.load(Ordering::Acquire) {
-                self.wakes.wake_in_line(self.stream);
+                let is_large = self.is_large.load(Ordering::Acquire);
+                self.wakes.wake_in_line(self.stream, if is_large { Errand::Much } else { Errand::News });
             } else {
                 self.wakes.wake_stream(self.stream);
             }

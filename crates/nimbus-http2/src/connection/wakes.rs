@@ -2,8 +2,10 @@
 
 use std::{
     collections::VecDeque,
+    future::Future as _,
+    pin::pin,
     sync::Arc,
-    task::{Wake, Waker},
+    task::{Context, Wake, Waker},
 };
 
 use parking_lot::Mutex;
@@ -87,7 +89,7 @@ impl Wakes {
     }
 
     /// The same if there is news for an answer that goes on and on: if the connection rests, it stands in line for its turn.
-    pub(crate) fn wake_in_line(self: &Arc<Self>, stream: u32) {
+    pub(crate) fn wake_in_line(self: &Arc<Self>, stream: u32, errand: Errand) {
         let mut state = self.state.lock();
         state.streams.push(stream);
         // Without its task it has been woken already, by something that does not wait in line.
@@ -98,7 +100,7 @@ impl Wakes {
         let task = if stands { None } else { state.task_to_wake() };
         drop(state);
         if stands {
-            self.lines.enter(self, Errand::News);
+            self.lines.enter(self, errand);
         }
         task.into_iter().for_each(Waker::wake);
     }
@@ -150,7 +152,10 @@ impl Wakes {
         state.is_busy = false;
         let task = state.task.take();
         drop(state);
-        task.into_iter().for_each(Waker::wake);
+        task.into_iter().for_each(match errand {
+            Errand::Much => wake_after_sockets,
+            Errand::News => Waker::wake,
+        });
         true
     }
 
@@ -177,7 +182,7 @@ impl Wakes {
         state.is_busy = false;
         let task = state.task.take();
         drop(state);
-        task.into_iter().for_each(Waker::wake);
+        task.into_iter().for_each(wake_after_sockets);
     }
 
     fn wake_with(&self, change: impl FnOnce(&mut State)) {
@@ -186,6 +191,17 @@ impl Wakes {
         let task = state.task_to_wake();
         drop(state);
         task.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Wakes a task when the runtime has looked at its sockets, which it does after so and so many turns otherwise: when these take
+/// milliseconds each, whoever asks for something is not even heard for a quarter of a second.
+#[allow(clippy::needless_pass_by_value, reason = "it stands where Waker::wake does")]
+fn wake_after_sockets(task: Waker) {
+    let yielding = pin!(tokio::task::yield_now());
+    // Whoever polls it is woken then.
+    if yielding.poll(&mut Context::from_waker(&task)).is_ready() {
+        task.wake_by_ref();
     }
 }
 
