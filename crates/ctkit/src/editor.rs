@@ -161,7 +161,8 @@ impl<S: Source> Editor<S> {
                     return Ok(Some(committed));
                 }
                 Err(error @ (CommitError::Conflict { .. } | CommitError::NotFound(_))) => {
-                    let wait = PATIENCE.delay(unexplained, rand::random());
+                    // Never less than half of it, so that a watch that is seconds behind is waited for in any case.
+                    let wait = PATIENCE.delay(unexplained, rand::random_range(0.5..1.0));
                     let changed = timeout(wait, reflector.changed(key, found.as_deref())).await.is_ok();
                     unexplained = if changed { 0 } else { unexplained + 1 };
                     if unexplained == UNEXPLAINED {
