@@ -221,7 +221,8 @@ impl Engine {
     fn has_heard(&self, news: &BTreeMap<Kind, Revision>) -> bool {
         news.iter().all(|(kind, revision)| {
             let watched = self.watched.get(kind);
-            watched.is_none_or(|watched| watched.told >= Some(*revision) || watched.has_heard_all())
+            // Of what the source refuses to show, there is nothing to hear.
+            watched.is_none_or(|watched| watched.told.unwrap_or_default() >= *revision || watched.has_heard_all())
         })
     }
 
