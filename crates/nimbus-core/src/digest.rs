@@ -62,6 +62,12 @@ impl Digest {
     }
 }
 
+impl From<[u8; 16]> for Digest {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -201,11 +207,11 @@ impl LeafHasher {
     }
 
     /// The same for a key that is in parts.
-    pub fn named(kind: &str, namespace: &str, name: &str) -> Self {
+    pub fn named(kind: impl AsRef<[u8]>, namespace: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Self {
         let mut names = Self { bucket: 0, state: Sha256::new() };
-        names.part(kind.as_bytes());
-        names.part(namespace.as_bytes());
-        names.part(name.as_bytes());
+        names.part(kind.as_ref());
+        names.part(namespace.as_ref());
+        names.part(name.as_ref());
         let bucket = names.state.clone().finalize()[0];
         Self { bucket, ..names }
     }

@@ -4,6 +4,7 @@ mod content;
 mod encode;
 mod family;
 mod grave;
+mod leaf;
 mod packed;
 mod rest;
 
@@ -55,7 +56,7 @@ pub struct Record {
     revision: Revision,
     seq: u32,
     /// The digest as agents see it. Computed when somebody asks: not everybody who keeps objects compares sets of them.
-    leaf: OnceLock<Digest>,
+    leaf: Leaf,
     /// Made when somebody asks who wants to borrow them.
     names: OnceLock<Box<Names>>,
 }
@@ -101,7 +102,7 @@ impl Record {
             rest: rest.map(Box::new),
             revision: slot.revision,
             seq: slot.seq,
-            leaf: OnceLock::new(),
+            leaf: Leaf::default(),
             names: OnceLock::new(),
         };
         let rest = Rest::new(content, owner);
@@ -357,14 +358,15 @@ impl Record {
             Body::Bare(bare) if observer => bare.leaf(false).mixed(self.more().audience_leaf),
             Body::Bare(bare) => bare.leaf(false),
             Body::Here(packed) => {
-                let leaf = *self.leaf.get_or_init(|| self.digest(packed));
+                let leaf = self.leaf.get_or_compute(|| self.digest(packed));
                 if observer { leaf.mixed(self.more().audience_leaf) } else { leaf }
             }
         }
     }
 
     fn digest(&self, packed: &Packed) -> Digest {
-        let mut leaf = LeafHasher::named(self.kind().as_str(), self.namespace(), self.name());
+        let (namespace, name) = packed.names();
+        let mut leaf = LeafHasher::named(self.kind().as_str(), namespace, name);
         // Everything but the revision, which comes last.
         with_buffer(|buffer| {
             packed.put(&self.family, buffer);
