@@ -5,44 +5,54 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use nimbus_core::{
-    Audience, Finalizers, Generation, LeafHasher, ObjectKey, Revision, Uid,
+    Audience, Finalizers, Generation, KeyHashes, Kind, LeafHasher, ObjectKey, Revision, Uid,
     planted::{self, Bug},
 };
 
 use crate::{
     limits::Limits,
-    record::{Content, Record, Slot},
+    record::{Content, Decision, Record, Slot},
     refs,
-    state::State,
+    state::{KindState, State},
     txn::{Draft, Effect, FinalizersDraft, Op, Outcome, Precondition, Reason, Refused, StatusDraft, Step, Txn},
 };
 
 /// A change of one object that will happen.
-pub(crate) struct Change {
-    pub(crate) key: ObjectKey,
+pub(crate) struct Change<'a> {
+    pub(crate) key: &'a ObjectKey,
     pub(crate) old: Option<Arc<Record>>,
     pub(crate) new: Option<Arc<Record>>,
     pub(crate) slot: Slot,
+    /// Bytes of the old one, and of the new one.
+    pub(crate) sizes: (u64, u64),
 }
 
 /// A transaction that can happen.
-pub(crate) struct Plan {
-    pub(crate) changes: Vec<Change>,
+pub(crate) struct Plan<'a> {
+    pub(crate) changes: Vec<Change<'a>>,
     pub(crate) outcomes: Vec<Outcome>,
 }
 
 /// Decides what a transaction would do to a state.
-struct Planner<'a> {
-    limits: &'a Limits,
-    state: &'a State,
+struct Planner<'s, 'a> {
+    limits: &'s Limits,
+    state: &'s State,
     txn: &'a Txn,
 }
 
+/// What a step comes to: a change, unless there is none to make.
+type Decided<'a> = (Option<Change<'a>>, Outcome);
+
 // === impl Change ===
 
-impl Change {
+impl<'a> Change<'a> {
+    fn new(key: &'a ObjectKey, old: Option<&Arc<Record>>, new: Option<Arc<Record>>, slot: Slot) -> Self {
+        let size = |record: Option<&Arc<Record>>| record.map_or(0, |record| record.size() as u64);
+        let sizes = (size(old), size(new.as_ref()));
+        Self { key, old: old.cloned(), new, slot, sizes }
+    }
+
     /// Whether a delete begins, or somebody who had to be waited for is done. There is always room for that.
     fn leads_to_the_end(&self) -> bool {
         let (Some(old), Some(new)) = (&self.old, &self.new) else { return false };
@@ -52,22 +62,29 @@ impl Change {
 
 // === impl Plan ===
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// Decides what a transaction would do at `revision`, or why it must not.
-    pub(crate) fn new(limits: &Limits, state: &State, txn: &Txn, revision: Revision) -> Result<Self, Refused> {
+    pub(crate) fn new(limits: &Limits, state: &State, txn: &'a Txn, revision: Revision) -> Result<Self, Refused> {
         let planner = Planner { limits, state, txn };
         if txn.steps.len() > limits.steps {
             return Err(Refused::Full { limit: "ops", max: limits.steps });
         }
-        let mut plan = Self { changes: Vec::new(), outcomes: Vec::with_capacity(txn.steps.len()) };
-        let mut seen = HashSet::with_capacity(txn.steps.len());
+        let room = txn.steps.len();
+        let mut plan = Self { changes: Vec::with_capacity(room), outcomes: Vec::with_capacity(room) };
+        let mut seen: HashSet<_, KeyHashes> = HashSet::with_capacity_and_hasher(room, KeyHashes::default());
+        // Most transactions are about one kind.
+        let mut last: Option<(&Kind, Option<&KindState>)> = None;
         for (at, step) in txn.steps.iter().enumerate() {
             let key = step.op.key();
             let refuse = |reason| Refused::Step { step: at, key: key.clone(), reason };
             if !seen.insert(key) {
                 return Err(refuse(Reason::Twice));
             }
-            let old = state.get(key);
+            let kind = match last {
+                Some((kind, of)) if kind == key.kind() => of,
+                _ => last.insert((key.kind(), state.kind(key.kind()))).1,
+            };
+            let old = kind.and_then(|kind| kind.all().get(key));
             step.precondition.check(old.map(|old| &**old)).map_err(refuse)?;
             let seq = u32::try_from(plan.changes.len()).expect("steps are limited");
             let slot = Slot { revision, seq };
@@ -89,14 +106,14 @@ impl Plan {
 
 // === impl Planner ===
 
-impl Planner<'_> {
+impl<'a> Planner<'_, 'a> {
     fn upsert(
         &self,
         step: &Step,
-        draft: &Draft,
+        draft: &'a Draft,
         old: Option<&Arc<Record>>,
         slot: Slot,
-    ) -> Result<(Option<Change>, Outcome), Reason> {
+    ) -> Result<Decided<'a>, Reason> {
         self.check_draft(draft)?;
         let uid = draft.uid.clone().or_else(|| old.map(|old| old.to_uid()));
         let uid = uid.unwrap_or_else(|| derive_uid(self.state, &draft.key));
@@ -106,48 +123,42 @@ impl Planner<'_> {
             .map(|old| Reason::Foreign(old.manager().clone()));
         // Whose it is comes first: no other generation would make it theirs.
         let generation = next_generation(draft, same_life).map_err(|reason| foreign.clone().unwrap_or(reason))?;
-        let content = Content {
-            key: draft.key.clone(),
-            uid,
+        let finalizers = old.map_or_else(Finalizers::default, |old| old.finalizers());
+        let decision = Decision {
+            key: &draft.key,
+            uid: &uid,
             generation,
-            labels: draft.labels.clone(),
-            refs: draft.refs.clone(),
-            owner: draft.owner.clone(),
-            manager: self.txn.publisher.clone(),
-            annotations: draft.annotations.clone(),
-            finalizers: old.map_or_else(Finalizers::default, |old| old.finalizers()),
+            labels: &draft.labels,
+            refs: &draft.refs,
+            owner: draft.owner.as_ref(),
+            manager: &self.txn.publisher,
+            annotations: &draft.annotations,
+            finalizers: &finalizers,
             deleting: old.is_some_and(|old| old.is_deleting()),
-            audience: draft.audience.clone(),
-            spec: draft.spec.clone(),
-            status: same_life.map_or_else(Bytes::new, |old| old.status()),
+            audience: &draft.audience,
+            spec: &draft.spec,
+            status: same_life.map_or(&[], |old| old.status_bytes()),
             observed: same_life.map_or(Generation(0), |old| old.observed()),
         };
-        let Some(old) = old else {
-            return self.put(None, &content, slot, Effect::Created);
-        };
-        let same = old.is(&content) && !planted::is(Bug::CountUnchanged);
-        if same && (foreign.is_some() || *old.manager() == content.manager) {
+        let put = |effect| self.put(&draft.key, old, decision, slot, effect);
+        let Some(old) = old else { return put(Effect::Created) };
+        let same = old.is(decision) && !planted::is(Bug::CountUnchanged);
+        if same && (foreign.is_some() || *old.manager() == self.txn.publisher) {
             return Ok((None, Outcome::of(old, Effect::Unchanged)));
         }
         if let Some(foreign) = foreign {
             return Err(foreign);
         }
         if old.is_deleting() {
-            return Err(Reason::Deleting(content.finalizers));
+            return Err(Reason::Deleting(finalizers));
         }
-        if same_life.is_none() && !content.finalizers.is_empty() {
-            return Err(Reason::Unfinished(content.finalizers));
+        if same_life.is_none() && !finalizers.is_empty() {
+            return Err(Reason::Unfinished(finalizers));
         }
-        let effect = if same_life.is_some() { Effect::Updated } else { Effect::Created };
-        self.put(Some(old), &content, slot, effect)
+        put(if same_life.is_some() { Effect::Updated } else { Effect::Created })
     }
 
-    fn set_status(
-        &self,
-        draft: &StatusDraft,
-        old: Option<&Arc<Record>>,
-        slot: Slot,
-    ) -> Result<(Option<Change>, Outcome), Reason> {
+    fn set_status(&self, draft: &'a StatusDraft, old: Option<&Arc<Record>>, slot: Slot) -> Result<Decided<'a>, Reason> {
         let old = old.ok_or(Reason::NoSuchObject)?;
         let current = old.generation();
         if draft.observed > current {
@@ -157,15 +168,15 @@ impl Planner<'_> {
             return Ok((None, Outcome::of(old, Effect::Unchanged)));
         }
         let content = Content { status: draft.status.clone(), observed: draft.observed, ..old.content() };
-        self.put(Some(old), &content, slot, Effect::Updated)
+        self.put(&draft.key, Some(old), (&content).into(), slot, Effect::Updated)
     }
 
     fn set_finalizers(
         &self,
-        draft: &FinalizersDraft,
+        draft: &'a FinalizersDraft,
         old: Option<&Arc<Record>>,
         slot: Slot,
-    ) -> Result<(Option<Change>, Outcome), Reason> {
+    ) -> Result<Decided<'a>, Reason> {
         let old = old.ok_or(Reason::NoSuchObject)?;
         let before = old.finalizers();
         let finalizers = before.edited(&draft.add, &draft.remove);
@@ -182,22 +193,25 @@ impl Planner<'_> {
         let content = Content { finalizers, ..old.content() };
         if gains {
             at_most("finalizers", content.finalizers.len(), self.limits.finalizers)?;
-            return self.put(Some(old), &content, slot, Effect::Updated);
+            return self.put(&draft.key, Some(old), (&content).into(), slot, Effect::Updated);
         }
         // Whatever the limits are by now, what is done can be said.
-        Ok(replace(Some(old), &content, Arc::new(Record::kept(&content, slot)), slot, Effect::Updated))
+        Ok(replace(&draft.key, Some(old), (&content).into(), slot, Effect::Updated))
     }
 
     fn put(
         &self,
+        key: &'a ObjectKey,
         old: Option<&Arc<Record>>,
-        content: &Content,
+        decision: Decision<'_>,
         slot: Slot,
         effect: Effect,
-    ) -> Result<(Option<Change>, Outcome), Reason> {
-        let new = Arc::new(Record::kept(content, slot));
-        at_most("object_bytes", new.size(), self.limits.object_bytes)?;
-        Ok(replace(old, content, new, slot, effect))
+    ) -> Result<Decided<'a>, Reason> {
+        let (change, outcome) = replace(key, old, decision, slot, effect);
+        if let Some(change) = &change {
+            at_most("object_bytes", change.sizes.1 as usize, self.limits.object_bytes)?;
+        }
+        Ok((change, outcome))
     }
 
     fn check_draft(&self, draft: &Draft) -> Result<(), Reason> {
@@ -209,18 +223,18 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn check_cycles(&self, plan: &Plan) -> Result<(), Refused> {
+    fn check_cycles(&self, plan: &Plan<'_>) -> Result<(), Refused> {
         // Without a new reference there is no new cycle.
-        let gains = |change: &&Change| {
-            let new = change.new.iter().flat_map(|new| new.needs());
+        let gains = |change: &&Change<'_>| {
+            let Some(new) = change.new.as_ref().filter(|new| !new.refs().is_empty()) else { return false };
             let old: HashSet<_> = change.old.iter().flat_map(|old| old.needs()).collect();
-            new.into_iter().any(|to| !old.contains(to))
+            new.needs().any(|to| !old.contains(to))
         };
-        let suspects: Vec<_> = plan.changes.iter().filter(gains).map(|change| &change.key).collect();
+        let suspects: Vec<_> = plan.changes.iter().filter(gains).map(|change| change.key).collect();
         if suspects.is_empty() {
             return Ok(());
         }
-        let overlay: HashMap<_, _> = plan.changes.iter().map(|change| (&change.key, change.new.as_ref())).collect();
+        let overlay: HashMap<_, _> = plan.changes.iter().map(|change| (change.key, change.new.as_ref())).collect();
         let find = |key: &ObjectKey| match overlay.get(key) {
             Some(new) => *new,
             None => self.state.get(key),
@@ -232,30 +246,30 @@ impl Planner<'_> {
         Err(Refused::Step { step, key, reason: Reason::Cycle(cycle) })
     }
 
-    fn check_totals(&self, plan: &Plan) -> Result<(), Refused> {
+    fn check_totals(&self, plan: &Plan<'_>) -> Result<(), Refused> {
         let born = plan.changes.iter().filter(|change| change.old.is_none()).count();
         let died = plan.changes.iter().filter(|change| change.new.is_none()).count();
         if born > died && self.state.objects + born - died > self.limits.objects {
             return Err(Refused::Full { limit: "objects", max: self.limits.objects });
         }
-        let size = |record: &Option<Arc<Record>>| record.as_ref().map_or(0, |record| record.size() as u64);
         let (more, less) = plan
             .changes
             .iter()
             .filter(|change| !change.leads_to_the_end())
-            .fold((0, 0), |(more, less), change| (more + size(&change.new), less + size(&change.old)));
+            .fold((0, 0), |(more, less), change| (more + change.sizes.1, less + change.sizes.0));
         if more > less && self.state.bytes + more - less > self.limits.bytes {
             return Err(Refused::Full {
                 limit: "bytes",
                 max: usize::try_from(self.limits.bytes).unwrap_or(usize::MAX),
             });
         }
-        let kinds: HashSet<_> = plan.changes.iter().map(|change| change.key.kind()).collect();
+        let runs = plan.changes.chunk_by(|one, next| one.key.kind() == next.key.kind());
+        let kinds: HashSet<_> = runs.map(|run| run[0].key.kind()).collect();
         let new_kinds = kinds.into_iter().filter(|kind| !self.state.kinds.contains_key(*kind)).count();
         check_kinds(self.limits, self.state, new_kinds)
     }
 
-    fn delete(&self, step: &Step, old: Option<&Arc<Record>>, slot: Slot) -> Result<(Option<Change>, Outcome), Reason> {
+    fn delete(&self, step: &'a Step, old: Option<&Arc<Record>>, slot: Slot) -> Result<Decided<'a>, Reason> {
         let Some(old) = old else {
             let revision = Revision::ZERO;
             return Ok((None, Outcome { effect: Effect::Absent, uid: None, generation: Generation(0), revision }));
@@ -271,8 +285,7 @@ impl Planner<'_> {
         }
         // The mark is a few bytes more, and a delete is not refused for want of room.
         let content = Content { deleting: true, ..old.content() };
-        let marked = Arc::new(Record::kept(&content, slot));
-        Ok(replace(Some(old), &content, marked, slot, Effect::Deleting))
+        Ok(replace(step.op.key(), Some(old), (&content).into(), slot, Effect::Deleting))
     }
 }
 
@@ -316,22 +329,22 @@ impl Outcome {
 }
 
 /// The object is new or different.
-fn replace(
+fn replace<'a>(
+    key: &'a ObjectKey,
     old: Option<&Arc<Record>>,
-    content: &Content,
-    new: Arc<Record>,
+    decision: Decision<'_>,
     slot: Slot,
     effect: Effect,
-) -> (Option<Change>, Outcome) {
-    let (uid, generation, revision) = (Some(content.uid.clone()), content.generation, slot.revision);
-    let change = Change { key: content.key.clone(), old: old.cloned(), new: Some(new), slot };
-    (Some(change), Outcome { effect, uid, generation, revision })
+) -> Decided<'a> {
+    let (uid, generation, revision) = (Some(decision.uid.clone()), decision.generation, slot.revision);
+    let new = Arc::new(Record::kept(decision, slot));
+    (Some(Change::new(key, old, Some(new), slot)), Outcome { effect, uid, generation, revision })
 }
 
 /// The object of that name goes.
-fn end(key: &ObjectKey, old: &Arc<Record>, slot: Slot) -> (Option<Change>, Outcome) {
+fn end<'a>(key: &'a ObjectKey, old: &Arc<Record>, slot: Slot) -> Decided<'a> {
     let outcome = Outcome { revision: slot.revision, ..Outcome::of(old, Effect::Deleted) };
-    (Some(Change { key: key.clone(), old: Some(old.clone()), new: None, slot }), outcome)
+    (Some(Change::new(key, Some(old), None, slot)), outcome)
 }
 
 /// The generation of a spec: the publisher's, if it says one, else one more than before whenever the spec differs.

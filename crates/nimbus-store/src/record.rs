@@ -26,10 +26,11 @@ use prost::{
 };
 
 pub use self::content::Content;
-pub(crate) use self::{encode::encode_draft, grave::Grave};
+pub(crate) use self::{content::Decision, encode::encode_draft, grave::Grave};
 use crate::record::{
     encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, put_revision, with_buffer},
     family::Family,
+    leaf::Leaf,
     packed::Packed,
     rest::{More, Rest},
 };
@@ -93,8 +94,9 @@ impl Record {
     }
 
     /// The same, for many that nobody may ever ask for their names: these lie in it, and are not kept a second time.
-    pub(crate) fn kept(content: &Content, slot: Slot) -> Self {
-        let family = Family::of(content.key.kind(), &content.manager);
+    pub(crate) fn kept<'a>(content: impl Into<Decision<'a>>, slot: Slot) -> Self {
+        let content = &content.into();
+        let family = Family::of(content.key.kind(), content.manager);
         let (packed, owner) = Packed::new(content, &family);
         let bare = |rest: Option<Rest>, body| Self {
             family: family.clone(),
@@ -106,7 +108,7 @@ impl Record {
             names: OnceLock::new(),
         };
         let rest = Rest::new(content, owner);
-        match (&content.audience, &rest) {
+        match (content.audience, &rest) {
             (Audience::Agents(_), Some(whole)) => {
                 let without = whole.without_audience();
                 let body = Arc::new(bare(without, Body::Here(packed)));
@@ -336,20 +338,21 @@ impl Record {
     }
 
     /// Whether a writer has decided this, whoever that is.
-    pub(crate) fn is(&self, content: &Content) -> bool {
+    pub(crate) fn is<'a>(&self, content: impl Into<Decision<'a>>) -> bool {
+        let content = content.into();
         let More { refs, annotations, finalizers, deleting, audience, .. } = self.more();
-        self.has_spec(&content.spec)
-            && self.has_uid(&content.uid)
+        self.has_spec(content.spec)
+            && self.has_uid(content.uid)
             && self.generation() == content.generation
-            && *self.labels() == content.labels
-            && *refs == content.refs
-            && *annotations == content.annotations
-            && *finalizers == content.finalizers
+            && self.labels() == content.labels
+            && refs == content.refs
+            && annotations == content.annotations
+            && finalizers == content.finalizers
             && *deleting == content.deleting
-            && *audience == content.audience
+            && audience == content.audience
             && self.status_bytes() == content.status
             && self.observed() == content.observed
-            && self.has_owner(content.owner.as_ref())
+            && self.has_owner(content.owner)
     }
 
     /// The digest as seen by an agent, or by an observer, who sees the audience as well.

@@ -19,7 +19,7 @@ use crate::{
     plan::{Change, Plan},
     publishers::Publishers,
     queue::Queue,
-    record::{Record, Slot},
+    record::Slot,
     state::{KindState, State},
     txn::Refused,
     view::View,
@@ -117,7 +117,7 @@ impl Writer {
     }
 
     /// Makes the changes of a plan.
-    pub(crate) fn perform(&mut self, state: &mut State, plan: Plan, revision: Revision) -> Vec<Touched> {
+    pub(crate) fn perform(&mut self, state: &mut State, plan: Plan<'_>, revision: Revision) -> Vec<Touched> {
         state.head = revision;
         let mut touched = Vec::new();
         for change in plan.changes {
@@ -257,12 +257,13 @@ impl Writer {
         }
     }
 
-    fn change(&mut self, state: &mut State, change: &Change, touched: &mut Vec<Touched>) {
-        let Change { key, old, new, slot } = change;
+    fn change(&mut self, state: &mut State, change: &Change<'_>, touched: &mut Vec<Touched>) {
+        let Change { key, old, new, slot, sizes } = change;
+        let key = *key;
         let fields = self.fields.clone();
         if let Some(queue) = &mut self.queue {
             queue.changes.objects.push(key.clone());
-            queue.changes.bytes += new.as_ref().map_or(0, |new| new.size());
+            queue.changes.bytes += sizes.1 as usize;
             if !state.kinds.contains_key(key.kind()) {
                 queue.changes.kinds.push(key.kind().clone());
             }
@@ -306,9 +307,8 @@ impl Writer {
             self.graves += lanes.len();
             self.burials.push_back(Burial { key: key.clone(), slot: *slot, lanes });
         }
-        let size = |record: &Option<Arc<Record>>| record.as_ref().map_or(0, |record| record.size() as u64);
         state.objects = state.objects + usize::from(new.is_some()) - usize::from(old.is_some());
-        state.bytes = state.bytes + size(new) - size(old);
+        state.bytes = state.bytes + sizes.1 - sizes.0;
     }
 
     /// Takes note of an end of an object that was written down, in the lanes of the base view. They come in their order.

@@ -43,6 +43,25 @@ pub struct Content {
     pub observed: Generation,
 }
 
+/// The same, where it lies: a record copies what it keeps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decision<'a> {
+    pub(crate) key: &'a ObjectKey,
+    pub(crate) uid: &'a Uid,
+    pub(crate) generation: Generation,
+    pub(crate) labels: &'a Labels,
+    pub(crate) refs: &'a Arc<[Reference]>,
+    pub(crate) owner: Option<&'a Owner>,
+    pub(crate) manager: &'a PublisherId,
+    pub(crate) annotations: &'a Annotations,
+    pub(crate) finalizers: &'a Finalizers,
+    pub(crate) deleting: bool,
+    pub(crate) audience: &'a Audience,
+    pub(crate) spec: &'a [u8],
+    pub(crate) status: &'a [u8],
+    pub(crate) observed: Generation,
+}
+
 /// The parts of an encoded object that are kept as they were written.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Written {
@@ -91,5 +110,28 @@ impl Content {
             status: encode(&object.status),
             observed: Generation(object.observed_generation),
         })
+    }
+}
+
+// === impl Decision ===
+
+impl<'a> From<&'a Content> for Decision<'a> {
+    fn from(content: &'a Content) -> Self {
+        Self {
+            key: &content.key,
+            uid: &content.uid,
+            generation: content.generation,
+            labels: &content.labels,
+            refs: &content.refs,
+            owner: content.owner.as_ref(),
+            manager: &content.manager,
+            annotations: &content.annotations,
+            finalizers: &content.finalizers,
+            deleting: content.deleting,
+            audience: &content.audience,
+            spec: &content.spec,
+            status: &content.status,
+            observed: content.observed,
+        }
     }
 }

@@ -9,7 +9,7 @@ use prost::{
     encoding::{WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use crate::{record::Content, txn::Draft};
+use crate::{record::Decision, txn::Draft};
 
 thread_local! {
     /// Where objects are put together: what is kept of them has exactly their size.
@@ -83,9 +83,9 @@ pub(crate) fn put_head(
 }
 
 /// Appends the fields from the observed generation to the mark of a delete.
-pub(crate) fn put_middle(buffer: &mut Vec<u8>, content: &Content) {
+pub(crate) fn put_middle(buffer: &mut Vec<u8>, content: &Decision<'_>) {
     put_number(buffer, OBSERVED_GENERATION, content.observed.0);
-    put_annotations(buffer, &content.annotations);
+    put_annotations(buffer, content.annotations);
     for name in content.finalizers.iter() {
         // In a list, also what is empty is there.
         put_header(buffer, FINALIZERS, name.len());
@@ -169,6 +169,11 @@ pub(crate) fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) {
 
 /// Appends the key and the length of a field.
 pub(crate) fn put_header(buffer: &mut Vec<u8>, field: u32, len: usize) {
+    // Most are a byte each.
+    if field < 16 && len < 128 {
+        let key = (field << 3 | WireType::LengthDelimited as u32) as u8;
+        return buffer.extend_from_slice(&[key, len as u8]);
+    }
     encode_key(field, WireType::LengthDelimited, buffer);
     encode_varint(len as u64, buffer);
 }

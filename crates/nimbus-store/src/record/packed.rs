@@ -7,7 +7,7 @@ use nimbus_core::Uid;
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
 use crate::record::{
-    Content,
+    Decision,
     encode::{
         ANY_VALUE, NAME, NAMESPACE, SPEC, STATUS, UID, field_len, put_field, put_head, put_header, put_middle,
         with_buffer,
@@ -65,18 +65,18 @@ const HEX_LEN: usize = 16;
 
 impl Packed {
     /// Packs an object, and says where in the head its owner lies.
-    pub(crate) fn new(content: &Content, family: &Family) -> (Self, Option<Range<usize>>) {
-        let Content { key, uid, spec, status, .. } = content;
+    pub(crate) fn new(content: &Decision<'_>, family: &Family) -> (Self, Option<Range<usize>>) {
+        let Decision { key, uid, spec, status, .. } = *content;
         let (namespace, name) = (key.namespace().as_bytes(), key.name().as_bytes());
         let (message, typed) = match message(spec, &family.type_field) {
             Some(message) => (message, true),
-            None => (&**spec, false),
+            None => (spec, false),
         };
         let number = number(uid.as_str().as_bytes());
         let uid = number.as_ref().map_or(uid.as_str().as_bytes(), |number| &number[..]);
         with_buffer(|fields| {
-            let Content { generation, labels, refs, owner, .. } = content;
-            let owner = put_head(fields, *generation, labels, refs, owner.as_ref());
+            let Decision { generation, labels, refs, owner, .. } = *content;
+            let owner = put_head(fields, generation, labels, refs, owner);
             let head = fields.len();
             put_middle(fields, content);
             let middle = fields.len() - head;

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use nimbus_core::{Annotations, Audience, Digest, Finalizers, Labels, LeafHasher, Reference};
 
-use crate::record::{Content, encode::audience_field};
+use crate::record::{Decision, encode::audience_field};
 
 /// What not all objects have.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct More {
 
 impl Rest {
     /// What there is of that, if anything.
-    pub(crate) fn new(content: &Content, owner: Option<Range<usize>>) -> Option<Self> {
+    pub(crate) fn new(content: &Decision<'_>, owner: Option<Range<usize>>) -> Option<Self> {
         let labels = content.labels.clone();
         let place = |at: usize| u32::try_from(at).expect("object size is limited");
         let owner = owner.map(|owner| place(owner.start)..place(owner.end));
@@ -57,8 +57,8 @@ impl Rest {
 
 impl More {
     /// What there is of that, if anything.
-    pub(crate) fn new(content: &Content) -> Option<Self> {
-        let Content { refs, annotations, finalizers, deleting, audience, .. } = content;
+    pub(crate) fn new(content: &Decision<'_>) -> Option<Self> {
+        let Decision { refs, annotations, finalizers, deleting, audience, .. } = *content;
         let none = refs.is_empty()
             && annotations.is_empty()
             && finalizers.is_empty()
@@ -79,7 +79,7 @@ impl More {
             refs: refs.clone(),
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),
-            deleting: *deleting,
+            deleting,
             audience: audience.clone(),
             audience_field,
             audience_leaf,
