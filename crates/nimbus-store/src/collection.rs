@@ -332,7 +332,7 @@ impl Collection {
         }
         let committed = Committed { revision, outcomes };
         note(&mut writer, &committed);
-        let touched = writer.perform(&mut state, plan, revision);
+        let touched = writer.perform(&mut state, &plan, revision);
         Ok(self.0.core.settle(writer, state, Wake::Readers(touched), committed))
     }
 }

@@ -1,6 +1,6 @@
 //! A lane: the objects of one view that go to one address, in the order of their revisions.
 
-use std::{cmp::Ordering, fmt, ops::Bound, sync::Arc};
+use std::{cmp::Ordering, fmt, iter, ops::Bound, sync::Arc};
 
 use imbl::OrdMap;
 use nimbus_core::{
@@ -77,12 +77,37 @@ impl Lane {
     /// Adds an object that was not here, under its name. Returns since when readers may hold it: `slot`, or earlier if there is a
     /// tombstone of an earlier life that some reader has not seen.
     pub(crate) fn insert(&mut self, key: &ObjectKey, record: &Arc<Record>) -> Revision {
-        let since = match self.unbury(key) {
-            Some(grave) => grave.since,
-            None => record.revision(),
-        };
+        let since = self.welcome(key, record);
         self.put(record);
         since
+    }
+
+    /// The same but for adding it, which [`Lane::put_all`] does.
+    pub(crate) fn welcome(&mut self, key: &ObjectKey, record: &Arc<Record>) -> Revision {
+        match self.unbury(key) {
+            Some(grave) => grave.since,
+            None => record.revision(),
+        }
+    }
+
+    /// Adds objects that are not here, which have so many bytes each.
+    pub(crate) fn put_all<'a>(&mut self, records: impl Iterator<Item = (&'a Arc<Record>, u64)>) {
+        let Self { observers, live, root, buckets, bytes, changes, last, .. } = self;
+        let mut buckets_mut = buckets.as_mut().map(Arc::make_mut);
+        live.extend(records.map(|(record, size)| {
+            *last = (*last).max(record.revision());
+            *bytes += size;
+            changes.0 += 1;
+            let leaf = record.leaf(*observers);
+            root.toggle(leaf);
+            if let Some(buckets) = &mut buckets_mut {
+                buckets.toggle(leaf);
+            }
+            Lying(record.clone())
+        }));
+        if buckets.is_none() && self.live.len() >= KEEP_BUCKETS_FROM {
+            self.buckets = Some(Arc::new(self.sum()));
+        }
     }
 
     /// Replaces an object that is here.
@@ -222,23 +247,12 @@ impl Lane {
     }
 
     fn put(&mut self, record: &Arc<Record>) {
-        self.last = self.last.max(record.revision());
-        self.bytes += record.size() as u64;
-        self.changes.0 += 1;
-        self.toggle(record);
-        self.live.insert(Lying(record.clone()));
-        if self.buckets.is_none() && self.live.len() >= KEEP_BUCKETS_FROM {
-            self.buckets = Some(Arc::new(self.sum()));
-        }
+        self.put_all(iter::once((record, record.size() as u64)));
     }
 
     fn take(&mut self, slot: Slot) {
         let Lying(record) = self.live.remove(slot).expect("a view knows the slots of its objects");
         self.bytes -= record.size() as u64;
-        self.toggle(&record);
-    }
-
-    fn toggle(&mut self, record: &Record) {
         let leaf = record.leaf(self.observers);
         self.root.toggle(leaf);
         if let Some(buckets) = &mut self.buckets {
@@ -247,6 +261,9 @@ impl Lane {
     }
 
     fn unbury(&mut self, key: &ObjectKey) -> Option<Arc<Grave>> {
+        if self.buried.is_empty() {
+            return None;
+        }
         let slot = self.buried.remove(key)?;
         self.graves.remove(&slot)
     }

@@ -53,6 +53,12 @@ impl<'a> Change<'a> {
         Self { key, old: old.cloned(), new, slot, sizes }
     }
 
+    /// Whether it is a new object, for everyone.
+    pub(crate) fn is_birth(&self) -> bool {
+        let everyone = |new: &Arc<Record>| *new.audience() == Audience::Everyone;
+        self.old.is_none() && self.new.as_ref().is_some_and(everyone)
+    }
+
     /// Whether a delete begins, or somebody who had to be waited for is done. There is always room for that.
     fn leads_to_the_end(&self) -> bool {
         let (Some(old), Some(new)) = (&self.old, &self.new) else { return false };

@@ -138,7 +138,7 @@ impl Collection {
         open.summary.deleted = plan.changes.len() as u64;
         let mut touched = Vec::new();
         if !plan.changes.is_empty() {
-            touched = writer.perform(&mut state, plan, revision);
+            touched = writer.perform(&mut state, &plan, revision);
         }
         let mut settles = writer.mark_synced(&mut state, &id.publisher);
         for kind in &open.kinds {

@@ -5,6 +5,7 @@
 //! have become small are joined. Inner nodes keep [marks](Item::Mark) between their children, so that nothing holds on to
 //! an item that is gone.
 
+mod end;
 mod iter;
 mod row;
 
@@ -84,6 +85,10 @@ impl<T: Item> Tree<T> {
 
     /// The item in that place.
     pub(crate) fn get(&self, key: T::Key<'_>) -> Option<&T> {
+        // Most things are put in in their order, by somebody who has looked whether they are there.
+        if self.is_beyond(key) {
+            return None;
+        }
         let mut node = self.root.as_ref()?;
         loop {
             match node {
@@ -146,9 +151,7 @@ impl<T: Item> Tree<T> {
 impl<T: Item> FromIterator<T> for Tree<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut tree = Self::new();
-        for item in items {
-            tree.insert(item);
-        }
+        tree.extend(items);
         tree
     }
 }

@@ -11,6 +11,7 @@ use nimbus_core::{AgentId, Audience, ObjectKey, Revision, Selector, Uid};
 pub(crate) use self::entry::{Entry, Seat, Seats, compare_places, mark_of, place_of};
 use crate::{
     lane::{Address, Lane},
+    plan::Change,
     record::{Record, Slot},
     tree::Tree,
 };
@@ -135,6 +136,19 @@ impl View {
             }
         }
         effects
+    }
+
+    /// As [`View::set`] for each of these, which are new and for everyone: each lane is changed once for all of them.
+    pub(crate) fn bear(&mut self, births: &[Change<'_>]) -> [Address; 2] {
+        let (observers, everyone) = (Arc::make_mut(&mut self.observers), Arc::make_mut(&mut self.everyone));
+        let born = || births.iter().filter_map(|birth| Some((birth.key, birth.new.as_ref()?, birth.sizes.1)));
+        self.entries.extend(born().map(|(key, record, _)| {
+            let (since, shared) = (observers.welcome(key, record), everyone.welcome(key, record));
+            Entry::new(record.clone(), since, Seats::Shared(shared))
+        }));
+        observers.put_all(born().map(|(_, record, size)| (record, size)));
+        everyone.put_all(born().map(|(_, record, size)| (record, size)));
+        [Address::Observers, Address::Everyone]
     }
 
     /// The part of this view, as it is at revision `head`, that passes a filter. What ended before is not in it: who was

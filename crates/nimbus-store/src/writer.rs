@@ -117,11 +117,15 @@ impl Writer {
     }
 
     /// Makes the changes of a plan.
-    pub(crate) fn perform(&mut self, state: &mut State, plan: Plan<'_>, revision: Revision) -> Vec<Touched> {
+    pub(crate) fn perform(&mut self, state: &mut State, plan: &Plan<'_>, revision: Revision) -> Vec<Touched> {
         state.head = revision;
         let mut touched = Vec::new();
-        for change in plan.changes {
-            self.change(state, &change, &mut touched);
+        // Most transactions are about one kind, and say one thing of many objects.
+        for changes in plan.changes.chunk_by(|one, next| one.key.kind() == next.key.kind()) {
+            self.note(state, changes);
+            for run in changes.chunk_by(|one, next| one.is_birth() && next.is_birth()) {
+                self.change_all(state, run, &mut touched);
+            }
         }
         touched.sort_unstable();
         touched.dedup();
@@ -257,17 +261,39 @@ impl Writer {
         }
     }
 
+    /// Takes note of what will have to be written down of changes in one kind, and of what they come to.
+    fn note(&mut self, state: &mut State, changes: &[Change<'_>]) {
+        for Change { old, new, sizes, .. } in changes {
+            state.objects = state.objects + usize::from(new.is_some()) - usize::from(old.is_some());
+            state.bytes = state.bytes + sizes.1 - sizes.0;
+        }
+        let Some(queue) = &mut self.queue else { return };
+        queue.changes.objects.extend(changes.iter().map(|change| change.key.clone()));
+        queue.changes.bytes += changes.iter().map(|change| change.sizes.1 as usize).sum::<usize>();
+        if let Some(change) = changes.first()
+            && !state.kinds.contains_key(change.key.kind())
+        {
+            queue.changes.kinds.push(change.key.kind().clone());
+        }
+    }
+
+    /// Makes one change, or the births of several objects of one kind.
+    fn change_all(&mut self, state: &mut State, run: &[Change<'_>], touched: &mut Vec<Touched>) {
+        let Some(first) = run.first() else { return };
+        let name = first.key.kind();
+        let kind = self.kind(state, name);
+        if first.is_birth() && kind.filtered.is_empty() {
+            let lane = |address| Touched { kind: name.clone(), filter: None, address };
+            touched.extend(kind.all.bear(run).map(lane));
+        } else {
+            run.iter().for_each(|change| self.change(state, change, touched));
+        }
+    }
+
     fn change(&mut self, state: &mut State, change: &Change<'_>, touched: &mut Vec<Touched>) {
-        let Change { key, old, new, slot, sizes } = change;
+        let Change { key, new, slot, .. } = change;
         let key = *key;
         let fields = self.fields.clone();
-        if let Some(queue) = &mut self.queue {
-            queue.changes.objects.push(key.clone());
-            queue.changes.bytes += sizes.1 as usize;
-            if !state.kinds.contains_key(key.kind()) {
-                queue.changes.kinds.push(key.kind().clone());
-            }
-        }
         let kind = self.kind(state, key.kind());
 
         // Those that hold it, whatever their filter would say of it today, and those that may want it.
@@ -307,8 +333,6 @@ impl Writer {
             self.graves += lanes.len();
             self.burials.push_back(Burial { key: key.clone(), slot: *slot, lanes });
         }
-        state.objects = state.objects + usize::from(new.is_some()) - usize::from(old.is_some());
-        state.bytes = state.bytes + sizes.1 - sizes.0;
     }
 
     /// Takes note of an end of an object that was written down, in the lanes of the base view. They come in their order.

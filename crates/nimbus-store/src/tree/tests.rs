@@ -40,6 +40,8 @@ enum Step {
     Insert(u16),
     /// Many, one after the other, upwards or downwards.
     Run(u16, u8, bool),
+    /// Many at once: upwards, and every so many a step back.
+    Extend(u16, u8, u8),
     Remove(u16),
     Clear(u16, u8),
     Keep,
@@ -50,6 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => number.clone().prop_map(Step::Insert),
         2 => (number.clone(), 1..100_u8, any::<bool>()).prop_map(|(from, len, up)| Step::Run(from, len, up)),
+        2 => (number.clone(), 1..100_u8, 1..40_u8).prop_map(|(from, len, back)| Step::Extend(from, len, back)),
         6 => number.clone().prop_map(Step::Remove),
         2 => (number, 1..100_u8).prop_map(|(from, len)| Step::Clear(from, len)),
         1 => Just(Step::Keep),
@@ -135,6 +138,13 @@ proptest! {
                 Step::Run(from, len, up) => {
                     let numbers = (0..u16::from(len)).map(|at| if up { from + at } else { (from + 100) - at });
                     numbers.for_each(|number| insert(&mut tree, &mut model, number, version));
+                }
+                Step::Extend(from, len, back) => {
+                    let back = u16::from(back);
+                    let numbers = (0..u16::from(len)).map(|at| from + at - at / back * back / 2);
+                    let numbers: Vec<_> = numbers.map(|number| (number, version)).collect();
+                    tree.extend(numbers.iter().copied().map(Arc::new));
+                    model.extend(numbers);
                 }
                 Step::Remove(number) => remove(&mut tree, &mut model, number),
                 Step::Clear(from, len) => {
