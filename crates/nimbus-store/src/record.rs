@@ -28,7 +28,7 @@ use prost::{
 pub use self::content::Content;
 pub(crate) use self::{content::Decision, encode::encode_draft, grave::Grave};
 use crate::record::{
-    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, put_revision, with_buffer},
+    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, owner_in, put_revision, with_buffer},
     family::Family,
     leaf::Leaf,
     packed::Packed,
@@ -52,8 +52,7 @@ pub struct Slot {
 pub struct Record {
     family: Arc<Family>,
     body: Body,
-    /// Most objects have none of these.
-    rest: Option<Box<Rest>>,
+    rest: Rest,
     revision: Revision,
     seq: u32,
     /// The digest as agents see it. Computed when somebody asks: not everybody who keeps objects compares sets of them.
@@ -80,8 +79,8 @@ struct Names {
 }
 
 /// What an object has that has nothing else.
-static NOTHING: LazyLock<Rest> = LazyLock::new(Rest::default);
 static NOTHING_MORE: LazyLock<More> = LazyLock::new(More::default);
+static NO_LABELS: LazyLock<Labels> = LazyLock::new(Labels::default);
 
 // === impl Record ===
 
@@ -97,25 +96,22 @@ impl Record {
     pub(crate) fn kept<'a>(content: impl Into<Decision<'a>>, slot: Slot) -> Self {
         let content = &content.into();
         let family = Family::of(content.key.kind(), content.manager);
-        let (packed, owner) = Packed::new(content, &family);
-        let bare = |rest: Option<Rest>, body| Self {
+        let packed = Packed::new(content, &family);
+        let bare = |rest, body| Self {
             family: family.clone(),
             body,
-            rest: rest.map(Box::new),
+            rest,
             revision: slot.revision,
             seq: slot.seq,
             leaf: Leaf::default(),
             names: OnceLock::new(),
         };
-        let rest = Rest::new(content, owner);
-        match (content.audience, &rest) {
-            (Audience::Agents(_), Some(whole)) => {
-                let without = whole.without_audience();
-                let body = Arc::new(bare(without, Body::Here(packed)));
-                bare(rest, Body::Bare(body))
-            }
-            _ => bare(rest, Body::Here(packed)),
+        let rest = Rest::new(content);
+        if let Audience::Agents(_) = content.audience {
+            let body = Arc::new(bare(rest.without_audience(), Body::Here(packed)));
+            return bare(rest, Body::Bare(body));
         }
+        bare(rest, Body::Here(packed))
     }
 
     /// The kind.
@@ -202,7 +198,7 @@ impl Record {
 
     /// What selectors look at.
     pub fn labels(&self) -> &Labels {
-        &self.rest().labels
+        self.rest.labels().unwrap_or_else(|| &NO_LABELS)
     }
 
     /// Whom it is for.
@@ -220,8 +216,7 @@ impl Record {
     /// # Panics
     /// Never: the bytes are our own encoding.
     pub fn owner(&self) -> Option<v1::Owner> {
-        let owner = self.rest().owner.clone()?;
-        let bytes = &self.packed().parts().head[owner.start as usize..owner.end as usize];
+        let bytes = owner_in(self.packed().parts().head)?;
         Some(v1::Owner::decode(bytes).expect("the store encoded it"))
     }
 
@@ -429,12 +424,8 @@ impl Record {
         }
     }
 
-    fn rest(&self) -> &Rest {
-        self.rest.as_deref().unwrap_or_else(|| &NOTHING)
-    }
-
     fn more(&self) -> &More {
-        self.rest().more.as_deref().unwrap_or_else(|| &NOTHING_MORE)
+        self.rest.more().unwrap_or_else(|| &NOTHING_MORE)
     }
 
     fn names(&self) -> &Names {

@@ -1,6 +1,6 @@
 //! Fields of objects as bytes: what the generated code would write, without a message in between.
 
-use std::{cell::RefCell, mem, ops::Range};
+use std::{cell::RefCell, mem};
 
 use bytes::BufMut as _;
 use nimbus_core::{Annotations, Audience, Generation, Labels, Owner, PublisherId, Reference, Revision, Uid};
@@ -60,15 +60,14 @@ pub(crate) fn with_buffer<T>(with: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     made
 }
 
-/// Appends the fields from the generation to the owner, and says where the owner lies among them.
+/// Appends the fields from the generation to the owner.
 pub(crate) fn put_head(
     buffer: &mut Vec<u8>,
     generation: Generation,
     labels: &Labels,
     refs: &[Reference],
     owner: Option<&Owner>,
-) -> Option<Range<usize>> {
-    let start = buffer.len();
+) {
     put_number(buffer, GENERATION, generation.0);
     for (key, value) in labels.iter() {
         put_texts(buffer, LABELS, &[key, value], []);
@@ -77,9 +76,26 @@ pub(crate) fn put_head(
         let flags = [(WEAK, *weak), (DECLARED, *declared)];
         put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], flags);
     }
-    let len = put_texts(buffer, OWNER, &owner?.texts(), []);
-    let end = buffer.len() - start;
-    Some(end - len..end)
+    if let Some(owner) = owner {
+        put_texts(buffer, OWNER, &owner.texts(), []);
+    }
+}
+
+/// The owner in what that wrote, if there is one: it comes last. Few ask where it is, so that nobody remembers.
+pub(crate) fn owner_in(mut head: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (key, rest) = head.split_first()?;
+        head = rest;
+        let number = decode_varint(&mut head).expect("the store encoded it");
+        if u32::from(*key) == GENERATION << 3 {
+            continue;
+        }
+        let (field, rest) = head.split_at(number as usize);
+        if u32::from(*key) == OWNER << 3 | WireType::LengthDelimited as u32 {
+            return Some(field);
+        }
+        head = rest;
+    }
 }
 
 /// Appends the fields from the observed generation to the mark of a delete.
@@ -134,8 +150,8 @@ pub(crate) fn audience_field(audience: &Audience) -> Box<[u8]> {
     field.into()
 }
 
-/// A message whose first fields are text, and perhaps flags after them. Returns its length.
-fn put_texts<const N: usize>(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flags: [(u32, bool); N]) -> usize {
+/// A message whose first fields are text, and perhaps flags after them.
+fn put_texts<const N: usize>(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flags: [(u32, bool); N]) {
     let numbered = || (1..).zip(texts);
     let set = || flags.into_iter().filter(|(_, flag)| *flag);
     let len: usize = numbered().map(|(field, text)| text_len(field, text)).sum();
@@ -143,7 +159,6 @@ fn put_texts<const N: usize>(buffer: &mut Vec<u8>, field: u32, texts: &[&str], f
     put_header(buffer, field, len);
     numbered().for_each(|(field, text)| put_text(buffer, field, text));
     set().for_each(|(field, flag)| put_number(buffer, field, flag.into()));
-    len
 }
 
 fn text_len(field: u32, text: &str) -> usize {

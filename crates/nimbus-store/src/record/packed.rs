@@ -1,6 +1,6 @@
 //! What an object has of its own, in one piece of memory.
 
-use std::{borrow::Cow, ops::Range, str};
+use std::{borrow::Cow, str};
 
 use bytes::BufMut as _;
 use nimbus_core::Uid;
@@ -20,7 +20,7 @@ use crate::record::{
 /// ```text
 /// length of the namespace · length of the name · namespace · name
 /// length of the uid · uid; or HEX · the number that its digits say
-/// length of the head · length of the middle
+/// length of the head · length of the middle · twice the length of the status, and one more if the spec is only a message
 /// head: the encoded fields from the generation to the owner
 /// middle: the encoded fields from the observed generation to the mark of a delete
 /// status: an encoded `Any`
@@ -31,10 +31,6 @@ use crate::record::{
 #[derive(Debug)]
 pub(crate) struct Packed {
     bytes: Box<[u8]>,
-    /// Where the spec begins.
-    spec: u32,
-    /// The type of the spec is that of the kind, and not here.
-    typed: bool,
 }
 
 /// Where the parts lie that an object is encoded from.
@@ -45,6 +41,9 @@ pub(crate) struct Parts<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) middle: &'a [u8],
     pub(crate) status: &'a [u8],
+    /// The type of the spec is that of the kind, and not here.
+    typed: bool,
+    spec: &'a [u8],
 }
 
 /// A uid, as it is kept.
@@ -64,8 +63,7 @@ const HEX_LEN: usize = 16;
 // === impl Packed ===
 
 impl Packed {
-    /// Packs an object, and says where in the head its owner lies.
-    pub(crate) fn new(content: &Decision<'_>, family: &Family) -> (Self, Option<Range<usize>>) {
+    pub(crate) fn new(content: &Decision<'_>, family: &Family) -> Self {
         let Decision { key, uid, spec, status, .. } = *content;
         let (namespace, name) = (key.namespace().as_bytes(), key.name().as_bytes());
         let (message, typed) = match message(spec, &family.type_field) {
@@ -76,28 +74,28 @@ impl Packed {
         let uid = number.as_ref().map_or(uid.as_str().as_bytes(), |number| &number[..]);
         with_buffer(|fields| {
             let Decision { generation, labels, refs, owner, .. } = *content;
-            let owner = put_head(fields, generation, labels, refs, owner);
+            put_head(fields, generation, labels, refs, owner);
             let head = fields.len();
             put_middle(fields, content);
             let middle = fields.len() - head;
-            let lengths = encoded_len_varint(head as u64) + encoded_len_varint(middle as u64);
-            let before = 3 + namespace.len() + name.len() + uid.len() + lengths + fields.len() + status.len();
+            let lengths = [head as u64, middle as u64, (status.len() as u64) << 1 | u64::from(typed)];
+            let names = 3 + namespace.len() + name.len() + uid.len();
+            let numbers: usize = lengths.iter().map(|len| encoded_len_varint(*len)).sum();
+            let size = names + numbers + fields.len() + status.len() + message.len();
             // Exactly its size: an object may live for years.
-            let mut bytes = Vec::with_capacity(before + message.len());
+            let mut bytes = Vec::with_capacity(size);
             bytes.put_u8(len_of(namespace));
             bytes.put_u8(len_of(name));
             bytes.put_slice(namespace);
             bytes.put_slice(name);
             bytes.put_u8(if number.is_some() { HEX } else { len_of(uid) });
             bytes.put_slice(uid);
-            encode_varint(head as u64, &mut bytes);
-            encode_varint(middle as u64, &mut bytes);
+            lengths.iter().for_each(|len| encode_varint(*len, &mut bytes));
             bytes.put_slice(fields);
             bytes.put_slice(status);
-            debug_assert_eq!(bytes.len(), before);
             bytes.put_slice(message);
-            let spec = u32::try_from(before).expect("object size is limited");
-            (Self { bytes: bytes.into(), spec, typed }, owner)
+            debug_assert_eq!(bytes.len(), size);
+            Self { bytes: bytes.into() }
         })
     }
 
@@ -129,42 +127,48 @@ impl Packed {
 
     pub(crate) fn parts(&self) -> Parts<'_> {
         let (namespace, name) = self.names();
-        let rest = &self.bytes[2 + namespace.len() + name.len()..self.spec as usize];
+        let rest = &self.bytes[2 + namespace.len() + name.len()..];
         let (uid, rest) = match rest[0] {
             HEX => (Text::Hex(&rest[1..=HEX_LEN]), &rest[1 + HEX_LEN..]),
             len => (Text::Plain(&rest[1..=usize::from(len)]), &rest[1 + usize::from(len)..]),
         };
         let mut rest = rest;
         let mut len = || decode_varint(&mut rest).expect("the store encoded it") as usize;
-        let (head, middle) = (len(), len());
+        let (head, middle, status) = (len(), len(), len());
+        let typed = status & 1 == 1;
         let (head, rest) = rest.split_at(head);
-        let (middle, status) = rest.split_at(middle);
-        Parts { namespace, name, uid, head, middle, status }
+        let (middle, rest) = rest.split_at(middle);
+        let (status, spec) = rest.split_at(status >> 1);
+        Parts { namespace, name, uid, head, middle, status, typed, spec }
     }
 
     /// The message in the spec, if its type is that of the kind.
     pub(crate) fn message(&self) -> Option<&[u8]> {
-        self.typed.then(|| self.spec_part())
+        let Parts { typed, spec, .. } = self.parts();
+        typed.then_some(spec)
     }
 
     /// The spec as an encoded `Any`; empty if there is none.
     pub(crate) fn spec(&self, family: &Family) -> Cow<'_, [u8]> {
-        if !self.typed {
-            return Cow::Borrowed(self.spec_part());
+        let parts = self.parts();
+        if !parts.typed {
+            return Cow::Borrowed(parts.spec);
         }
-        let mut spec = Vec::with_capacity(self.spec_len(family));
-        self.put_spec(family, &mut spec);
+        let mut spec = Vec::with_capacity(parts.spec_len(family));
+        parts.put_spec(family, &mut spec);
         Cow::Owned(spec)
     }
 
     /// Whether this is the spec, as an encoded `Any`.
     pub(crate) fn has_spec(&self, family: &Family, spec: &[u8]) -> bool {
-        if self.typed { message(spec, &family.type_field) == Some(self.spec_part()) } else { self.spec_part() == spec }
+        let parts = self.parts();
+        if parts.typed { message(spec, &family.type_field) == Some(parts.spec) } else { parts.spec == spec }
     }
 
     /// Appends the encoded object, but for its revision and its audience.
     pub(crate) fn put(&self, family: &Family, buffer: &mut Vec<u8>) {
-        let Parts { namespace, name, uid, head, middle, status } = self.parts();
+        let parts = self.parts();
+        let Parts { namespace, name, uid, head, middle, status, .. } = parts;
         buffer.put_slice(&family.kind_field);
         put_field(buffer, NAMESPACE, namespace);
         put_field(buffer, NAME, name);
@@ -175,37 +179,38 @@ impl Packed {
         buffer.put_slice(head);
         buffer.put_slice(&family.manager_field);
         buffer.put_slice(middle);
-        if self.has_any() {
-            put_header(buffer, SPEC, self.spec_len(family));
-            self.put_spec(family, buffer);
+        if parts.has_spec() {
+            put_header(buffer, SPEC, parts.spec_len(family));
+            parts.put_spec(family, buffer);
         }
         put_field(buffer, STATUS, status);
     }
 
     /// How many bytes that appends.
     pub(crate) fn len(&self, family: &Family) -> usize {
-        let Parts { namespace, name, uid, head, middle, status } = self.parts();
+        let parts = self.parts();
+        let Parts { namespace, name, uid, head, middle, status, .. } = parts;
         let field = |field, len| if len == 0 { 0 } else { field_len(field, len) };
         let uid = match uid {
             Text::Plain(text) => text.len(),
             Text::Hex(number) => 2 * number.len(),
         };
-        let spec = if self.has_any() { field_len(SPEC, self.spec_len(family)) } else { 0 };
+        let spec = if parts.has_spec() { field_len(SPEC, parts.spec_len(family)) } else { 0 };
         let names = field(NAMESPACE, namespace.len()) + field(NAME, name.len()) + field(UID, uid);
         let shared = family.kind_field.len() + family.manager_field.len();
         shared + names + head.len() + middle.len() + spec + field(STATUS, status.len())
     }
+}
 
-    fn spec_part(&self) -> &[u8] {
-        &self.bytes[self.spec as usize..]
-    }
+// === impl Parts ===
 
-    fn has_any(&self) -> bool {
-        self.typed || !self.spec_part().is_empty()
+impl Parts<'_> {
+    fn has_spec(&self) -> bool {
+        self.typed || !self.spec.is_empty()
     }
 
     fn spec_len(&self, family: &Family) -> usize {
-        match (self.typed, self.spec_part().len()) {
+        match (self.typed, self.spec.len()) {
             (false, len) => len,
             // As everywhere, what is empty is not there.
             (true, 0) => family.type_field.len(),
@@ -216,9 +221,9 @@ impl Packed {
     fn put_spec(&self, family: &Family, buffer: &mut Vec<u8>) {
         if self.typed {
             buffer.put_slice(&family.type_field);
-            put_field(buffer, ANY_VALUE, self.spec_part());
+            put_field(buffer, ANY_VALUE, self.spec);
         } else {
-            buffer.put_slice(self.spec_part());
+            buffer.put_slice(self.spec);
         }
     }
 }

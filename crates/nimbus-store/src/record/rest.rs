@@ -1,23 +1,23 @@
 //! What not all objects have.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use nimbus_core::{Annotations, Audience, Digest, Finalizers, Labels, LeafHasher, Reference};
 
 use crate::record::{Decision, encode::audience_field};
 
-/// What not all objects have.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rest {
-    pub(crate) labels: Labels,
-    /// Where the owner lies, within the head.
-    pub(crate) owner: Option<Range<u32>>,
-    pub(crate) more: Option<Box<More>>,
+/// What not all objects have. Labels are as much as is kept here: they need no piece of memory of their own.
+#[derive(Debug, Clone)]
+pub(crate) enum Rest {
+    Labels(Labels),
+    /// Something else, and labels with it; or nothing.
+    More(Option<Box<More>>),
 }
 
-/// What few objects have.
+/// What few objects have, and their labels.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct More {
+    labels: Labels,
     pub(crate) refs: Arc<[Reference]>,
     pub(crate) annotations: Annotations,
     pub(crate) finalizers: Finalizers,
@@ -32,24 +32,40 @@ pub(crate) struct More {
 // === impl Rest ===
 
 impl Rest {
-    /// What there is of that, if anything.
-    pub(crate) fn new(content: &Decision<'_>, owner: Option<Range<usize>>) -> Option<Self> {
-        let labels = content.labels.clone();
-        let place = |at: usize| u32::try_from(at).expect("object size is limited");
-        let owner = owner.map(|owner| place(owner.start)..place(owner.end));
-        Self { labels, owner, more: More::new(content).map(Box::new) }.if_any()
+    /// What there is of that.
+    pub(crate) fn new(content: &Decision<'_>) -> Self {
+        Self::of(content.labels, More::new(content))
     }
 
-    /// The same for everyone, if anything is left of it then.
-    pub(crate) fn without_audience(&self) -> Option<Self> {
-        let Self { labels, owner, more } = self;
-        let more = more.as_deref().and_then(More::without_audience).map(Box::new);
-        Self { labels: labels.clone(), owner: owner.clone(), more }.if_any()
+    /// The same for everyone.
+    pub(crate) fn without_audience(&self) -> Self {
+        match self {
+            Self::More(Some(more)) => Self::of(&more.labels, more.without_audience()),
+            few => few.clone(),
+        }
     }
 
-    fn if_any(self) -> Option<Self> {
-        let none = self.labels.is_empty() && self.owner.is_none() && self.more.is_none();
-        (!none).then_some(self)
+    /// The labels, if there are any.
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        match self {
+            Self::Labels(labels) => Some(labels),
+            Self::More(more) => more.as_deref().map(|more| &more.labels),
+        }
+    }
+
+    /// What few objects have, if there is anything of it.
+    pub(crate) fn more(&self) -> Option<&More> {
+        match self {
+            Self::Labels(_) => None,
+            Self::More(more) => more.as_deref(),
+        }
+    }
+
+    fn of(labels: &Labels, more: Option<More>) -> Self {
+        match more {
+            None if !labels.is_empty() => Self::Labels(labels.clone()),
+            more => Self::More(more.map(Box::new)),
+        }
     }
 }
 
@@ -58,7 +74,7 @@ impl Rest {
 impl More {
     /// What there is of that, if anything.
     pub(crate) fn new(content: &Decision<'_>) -> Option<Self> {
-        let Decision { refs, annotations, finalizers, deleting, audience, .. } = *content;
+        let Decision { labels, refs, annotations, finalizers, deleting, audience, .. } = *content;
         let none = refs.is_empty()
             && annotations.is_empty()
             && finalizers.is_empty()
@@ -76,6 +92,7 @@ impl More {
             hasher.finish()
         };
         Some(Self {
+            labels: labels.clone(),
             refs: refs.clone(),
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),
@@ -88,9 +105,10 @@ impl More {
 
     /// The same for everyone, if anything is left of it then.
     pub(crate) fn without_audience(&self) -> Option<Self> {
-        let Self { refs, annotations, finalizers, deleting, .. } = self;
+        let Self { labels, refs, annotations, finalizers, deleting, .. } = self;
         let none = refs.is_empty() && annotations.is_empty() && finalizers.is_empty() && !deleting;
         (!none).then(|| Self {
+            labels: labels.clone(),
             refs: refs.clone(),
             annotations: annotations.clone(),
             finalizers: finalizers.clone(),

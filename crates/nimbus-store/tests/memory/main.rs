@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use allocation_counter::measure;
-use nimbus_core::{AgentId, Annotations, Audience, Epoch, Kind, Labels, ObjectKey, PublisherId};
+use nimbus_core::{AgentId, Annotations, Audience, Epoch, Kind, Labels, ObjectKey, Owner, PublisherId, Uid};
 use nimbus_store::{Collection, Config, Draft, Op, Piece, Scope, Signal, StatusDraft, Txn, Viewer};
 use prost::Message as _;
 
@@ -90,8 +90,8 @@ fn at_most((bytes, allocations): (i64, i64), max_bytes: i64, max_allocations: i6
     );
 }
 
-/// Of a name of 11 bytes and a spec of 512: 104 for the record, with the two counts of its pointer; 546 for what it has of
-/// its own, which are 29 for its names and its uid, 5 for lengths and the generation, and the message; 52 for its places in three
+/// Of a name of 11 bytes and a spec of 512: 104 for the record, with the two counts of its pointer; 547 for what it has of
+/// its own, which are 29 for its names and its uid, 6 for lengths and the generation, and the message; 52 for its places in three
 /// full trees. Everything else is shared. A bus may take 768 in all, and an allocator needs 8 and some rest for each piece.
 const OBJECT: i64 = 710;
 
@@ -102,6 +102,23 @@ const PIECES: i64 = 230;
 fn an_object_is_two_pieces_and_its_places() {
     let store = store();
     at_most(left(|| fill(&store, 1, 0..OBJECTS, everyone)), OBJECT, PIECES);
+}
+
+#[test]
+fn labels_and_an_owner_take_no_piece_of_their_own() {
+    let store = store();
+    let labels = Labels::new(&[("zone".to_owned(), "a".to_owned())].into()).unwrap();
+    let owner = Owner::new(key(0), Uid::new("uid").unwrap());
+    let derived =
+        |number| Draft { labels: labels.clone(), owner: Some(owner.clone()), ..draft(number, 1, &Audience::Everyone) };
+    let fill = || {
+        for first in (0..OBJECTS).step_by(AT_ONCE as usize) {
+            let numbers = first..OBJECTS.min(first + AT_ONCE);
+            commit(&store, numbers.map(|number| Op::Upsert(derived(number))));
+        }
+    };
+    // What is there for that is their fields, of 11 and 35 bytes.
+    at_most(left(fill), OBJECT + 46, PIECES);
 }
 
 #[test]
