@@ -167,7 +167,8 @@ fn text_len(field: u32, text: &str) -> usize {
 
 /// Bytes that a field of that length takes, with its key and its length.
 pub(crate) fn field_len(field: u32, len: usize) -> usize {
-    key_len(field) + encoded_len_varint(len as u64) + len
+    // Most keys and lengths are a byte each.
+    if is_short(field, len as u64) { 2 + len } else { key_len(field) + encoded_len_varint(len as u64) + len }
 }
 
 pub(crate) fn put_text(buffer: &mut Vec<u8>, field: u32, text: &str) {
@@ -184,8 +185,7 @@ pub(crate) fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) {
 
 /// Appends the key and the length of a field.
 pub(crate) fn put_header(buffer: &mut Vec<u8>, field: u32, len: usize) {
-    // Most are a byte each.
-    if field < 16 && len < 128 {
+    if is_short(field, len as u64) {
         let key = (field << 3 | WireType::LengthDelimited as u32) as u8;
         return buffer.extend_from_slice(&[key, len as u8]);
     }
@@ -195,10 +195,17 @@ pub(crate) fn put_header(buffer: &mut Vec<u8>, field: u32, len: usize) {
 
 /// Appends a field, unless it is zero.
 pub(crate) fn put_number(buffer: &mut Vec<u8>, field: u32, number: u64) {
-    if number != 0 {
+    if is_short(field, number) && number != 0 {
+        buffer.extend_from_slice(&[(field << 3) as u8, number as u8]);
+    } else if number != 0 {
         encode_key(field, WireType::Varint, buffer);
         encode_varint(number, buffer);
     }
+}
+
+/// Whether the key of a field takes one byte, and a number another one.
+fn is_short(field: u32, number: u64) -> bool {
+    field < 16 && number < 128
 }
 
 /// The number with which these fields begin, if they begin with this one; else zero, which is not written. The field must

@@ -252,17 +252,16 @@ fn message<'a>(spec: &'a [u8], type_field: &[u8]) -> Option<&'a [u8]> {
 
 /// The number that 32 lower-case hexadecimal digits say, if these are some.
 fn number(digits: &[u8]) -> Option<[u8; HEX_LEN]> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    if digits.len() != 2 * HEX_LEN {
+    let digits: &[u8; 2 * HEX_LEN] = digits.try_into().ok()?;
+    // All are looked at, whatever the first ones are: then a processor can look at many at once.
+    let is_digit = |digit: u8| (digit.wrapping_sub(b'0') < 10) | (digit.wrapping_sub(b'a') < 6);
+    if !digits.iter().fold(true, |all, digit| all & is_digit(*digit)) {
         return None;
     }
+    let values = digits.map(|digit| if digit <= b'9' { digit - b'0' } else { digit - b'a' + 10 });
     let mut number = [0; HEX_LEN];
-    for (byte, pair) in number.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    for (byte, pair) in number.iter_mut().zip(values.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
     }
     Some(number)
 }
