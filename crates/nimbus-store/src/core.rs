@@ -75,6 +75,7 @@ impl Core {
         wake: Wake,
         value: T,
     ) -> Ticket<T> {
+        let wake = if self.completes_new_kind(&writer, &state) { Wake::All } else { wake };
         let Some(queue) = &mut writer.queue else {
             self.publish(&writer, state);
             drop(writer);
@@ -115,6 +116,14 @@ impl Core {
         drop(writer);
         for batch in given_up {
             batch.settled.resolve(Err(lost.clone()));
+        }
+    }
+
+    /// Whether with that state, which follows the newest one, somebody may have everything whom none of it is for.
+    fn completes_new_kind(&self, writer: &Writer, state: &State) -> bool {
+        match writer.queue.as_ref().and_then(Queue::tip) {
+            Some(tip) => state.completes_new_kind(tip),
+            None => state.completes_new_kind(&self.visible.load()),
         }
     }
 

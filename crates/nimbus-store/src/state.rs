@@ -140,6 +140,15 @@ impl State {
         complete && origins.iter().all(|origin| self.has_synced(origin))
     }
 
+    /// Whether it has a kind that is complete, and that was not there before: a scope may be settled by that alone.
+    pub(crate) fn completes_new_kind(&self, before: &Self) -> bool {
+        let new = |kind: &&Kind| !before.kinds.contains_key(*kind);
+        // Kinds never go. If all are complete anyway, nobody has waited for one.
+        self.kinds.len() > before.kinds.len()
+            && !self.assume_complete
+            && self.kinds.keys().filter(new).any(|kind| self.is_complete(kind))
+    }
+
     /// Whether that publisher has finished a sync of that kind in this epoch.
     pub fn has_synced(&self, Origin { manager, kind }: &Origin) -> bool {
         self.kinds.get(kind).is_some_and(|kind| kind.publishers.get(manager) == Some(&true))

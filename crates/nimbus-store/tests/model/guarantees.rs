@@ -16,9 +16,11 @@ use nimbus_core::{
     Selector,
 };
 use nimbus_store::{
-    Collection, Config, Cursor, Draft, Limits, Op, Origin, Piece, Precondition, Scope, Signal, Step, Txn, Viewer,
+    Collection, Config, Cursor, Draft, Filter, Limits, Op, Origin, Piece, Precondition, Scope, Signal, Step, Txn,
+    Viewer,
 };
-use nimbus_wire::v1::event::Change;
+use nimbus_wire::v1::{self, event::Change};
+use tempfile::TempDir;
 
 use crate::{reader::decode, world::spec};
 
@@ -398,6 +400,57 @@ fn a_reader_waits_for_each_kind_of_each_publisher_that_it_holds_objects_of() {
     assert_eq!(settled(&origins), [false; 2], "p0 has not said yet what it has of the second kind");
     sync(&p0, &kinds[1]);
     assert_eq!(settled(&origins), [true; 2]);
+}
+
+/// A kind may be complete as soon as it is there: in a durable collection if nobody syncs it, and everywhere if it is one of
+/// nimbus itself. Only those were woken whom its first object was for; the snapshots of all others stayed open.
+#[test]
+fn whoever_waits_for_a_kind_is_woken_when_it_is_complete_although_nothing_of_it_is_for_them() {
+    fn check(store: &Collection, scopes: &[Scope], write: impl FnOnce(&Collection), ends: bool) {
+        let waiting = scopes.iter().map(|scope| {
+            let signal = Signal::default();
+            let mut cursor = store.cursor(scope.clone(), signal.clone());
+            cursor.begin_snapshot(None, Vec::new());
+            assert_eq!(cursor.next(), None, "{scope:?}: the snapshot cannot end");
+            let _ = signal.poll(Waker::noop());
+            (scope, cursor, signal)
+        });
+        let waiting: Vec<_> = waiting.collect();
+        write(store);
+        for (scope, mut cursor, signal) in waiting {
+            assert_eq!(signal.poll(Waker::noop()), ends, "{scope:?}: it is woken if the snapshot can end");
+            assert_eq!(matches!(cursor.next(), Some(Piece::SnapshotEnd(_))), ends, "{scope:?}: the snapshot ends");
+        }
+    }
+    let own = Kind::new("nimbus.v1.Acknowledged").unwrap();
+    let put_to = |store: &Collection, kind: &Kind, name: &str| {
+        let key = ObjectKey::new(kind.clone(), "", name).unwrap();
+        let draft = Draft { key, ..draft(name, 1, named(&["me"])) };
+        store.commit(&txn(vec![Op::Upsert(draft).into()])).unwrap();
+    };
+    let sync_of = |store: &Collection, kind: &Kind| {
+        store.begin_sync(&publisher(), 0, BTreeSet::from([kind.clone()])).unwrap();
+    };
+    let filter = v1::Filter { names: vec!["other".into()], ..v1::Filter::default() };
+    let filter = Filter::compile(Some(&filter)).unwrap().map(Arc::new);
+    let all = [agent("other", &[]), Scope { filter, ..Scope::everything() }];
+    let kinds = Some(Arc::new(BTreeSet::from([kind()])));
+    let of_kind = all.clone().map(|scope| Scope { kinds: kinds.clone(), ..scope });
+
+    let memory = || Collection::new(Config::new(Epoch(1)));
+    check(&memory(), &[all.clone(), of_kind.clone()].concat(), |store| put_to(store, &kind(), "one"), false);
+    check(&memory(), &all, |store| put_to(store, &own, "one"), true);
+    check(&memory(), &all, |store| sync_of(store, &own), true);
+    check(&memory(), &all, |store| sync_of(store, &kind()), false);
+
+    let directory = TempDir::new().unwrap();
+    let durable = |name| Collection::open(&directory.path().join(name), Config::new(Epoch(1))).unwrap();
+    check(&durable("a"), &[all.clone(), of_kind.clone()].concat(), |store| put_to(store, &kind(), "one"), true);
+    let store = durable("b");
+    put_to(&store, &own, "one");
+    check(&store, &of_kind, |store| put_to(store, &own, "two"), false);
+    check(&store, &of_kind, |store| put_to(store, &kind(), "one"), true);
+    check(&durable("c"), &all, |store| sync_of(store, &kind()), false);
 }
 
 /// The last change of a feed stays the same when an object ends and its tombstone is forgotten before anybody looks; a
