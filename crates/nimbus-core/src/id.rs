@@ -1,6 +1,10 @@
 //! Names of agents, publishers and incarnations, checked when they are made.
 
+mod uid;
+
 use std::{borrow::Borrow, fmt, sync::Arc};
+
+pub use self::uid::Uid;
 
 /// Long enough for a DNS name, which is what people use.
 pub(crate) const MAX_ID: usize = 253;
@@ -24,10 +28,6 @@ pub struct AgentId(Arc<str>);
 /// Who publishes: one per controller, shared by its instances.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublisherId(Arc<str>);
-
-/// One life of a name: an object that is deleted and created again has another.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uid(Arc<str>);
 
 /// Whether `c` may stand in names of objects, agents and publishers.
 ///
@@ -109,7 +109,6 @@ macro_rules! name {
 
 name!(AgentId, "agent id");
 name!(PublisherId, "publisher");
-name!(Uid, "uid");
 
 // === impl Invalid ===
 

@@ -23,7 +23,7 @@ use crate::{
 const MAX_KIND: usize = 253;
 
 /// A protobuf message type, by its full name (`demo.v1.NetworkPolicy`).
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Eq)]
 pub struct Kind(Arc<str>);
 
 /// The name of an object: kind, namespace (may be empty) and name.
@@ -75,6 +75,20 @@ impl Kind {
     /// The full name of the message.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        // Most kinds that are compared are the same piece of memory.
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+/// As its name, by which it can be looked up.
+impl Hash for Kind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

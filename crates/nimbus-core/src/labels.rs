@@ -1,6 +1,6 @@
 //! Labels of objects and agents.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, fmt, sync::Arc};
 
 use arrayvec::ArrayString;
 
@@ -18,6 +18,19 @@ pub struct Labels(Arc<str>);
 struct Scratch {
     short: ArrayString<256>,
     long: String,
+}
+
+/// Labels that were put together a moment ago. Objects are many and sorts of them are few, so most labels are found here,
+/// and lie in memory once.
+#[derive(Default)]
+struct Recent {
+    labels: [Labels; 8],
+    /// The oldest.
+    next: usize,
+}
+
+thread_local! {
+    static RECENT: RefCell<Recent> = RefCell::default();
 }
 
 /// Stands in no key and no value, and before everything that does.
@@ -92,7 +105,8 @@ impl Labels {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.iter().count()
+        // Each key and each value has a separator after it.
+        self.0.bytes().filter(|byte| *byte == 0).count() / 2
     }
 
     /// Whether there are none.
@@ -103,6 +117,21 @@ impl Labels {
     /// The labels as they travel.
     pub fn to_wire(&self) -> BTreeMap<String, String> {
         self.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+}
+
+// === impl Recent ===
+
+impl Recent {
+    /// The labels of this text: those that are here, or new ones, in place of the oldest.
+    fn labels(&mut self, text: &str) -> Labels {
+        if let Some(same) = self.labels.iter().find(|labels| &*labels.0 == text) {
+            return same.clone();
+        }
+        let new = Labels(text.into());
+        self.labels[self.next] = new.clone();
+        self.next = (self.next + 1) % self.labels.len();
+        new
     }
 }
 
@@ -122,7 +151,11 @@ impl Scratch {
     }
 
     fn labels(&self) -> Labels {
-        Labels(if self.long.is_empty() { &*self.short } else { &*self.long }.into())
+        if self.long.is_empty() {
+            RECENT.with_borrow_mut(|recent| recent.labels(&self.short))
+        } else {
+            Labels(self.long.as_str().into())
+        }
     }
 }
 
@@ -136,6 +169,29 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
         Some(part)
     };
     std::iter::from_fn(move || Some((part()?, part()?)))
+}
+
+impl<const N: usize> TryFrom<[(&str, &str); N]> for Labels {
+    type Error = Invalid;
+
+    /// Checks and takes labels in any order; of a key that is there twice, the last value counts.
+    ///
+    /// # Errors
+    /// If a key or a value has characters that labels may not have.
+    fn try_from(mut pairs: [(&str, &str); N]) -> Result<Self, Invalid> {
+        for (key, value) in pairs {
+            check_key(key)?;
+            check_value(value)?;
+        }
+        pairs.sort_by_key(|(key, _)| *key);
+        let mut scratch = Scratch::default();
+        for (at, (key, value)) in pairs.into_iter().enumerate() {
+            if pairs.get(at + 1).is_none_or(|(next, _)| *next != key) {
+                scratch.label(key, value);
+            }
+        }
+        Ok(scratch.labels())
+    }
 }
 
 impl fmt::Debug for Labels {

@@ -57,8 +57,8 @@ pub struct Record {
     seq: u32,
     /// The digest as agents see it. Computed when somebody asks: not everybody who keeps objects compares sets of them.
     leaf: Leaf,
-    /// Made when somebody asks who wants to borrow them.
-    names: OnceLock<Box<Names>>,
+    /// Made when somebody asks who wants to borrow it.
+    key: OnceLock<ObjectKey>,
 }
 
 /// Where the object lies.
@@ -68,14 +68,6 @@ enum Body {
     /// In the same object as agents see it: it is for named agents, whose lanes hold on to that one. An audience may be
     /// long, and grows by one agent at a time.
     Bare(Arc<Record>),
-}
-
-/// The names of an object as others know them.
-#[derive(Debug)]
-struct Names {
-    key: ObjectKey,
-    /// Fewer ask for it.
-    uid: OnceLock<Uid>,
 }
 
 /// What an object has that has nothing else.
@@ -88,8 +80,7 @@ impl Record {
     /// Packs an object and gives it its place in the order.
     pub fn new(content: Content, slot: Slot) -> Self {
         let record = Self::kept(&content, slot);
-        record.names.get_or_init(|| Box::new(Names::of(content.key)));
-        record
+        Self { key: content.key.into(), ..record }
     }
 
     /// The same, for many that nobody may ever ask for their names: these lie in it, and are not kept a second time.
@@ -104,7 +95,7 @@ impl Record {
             revision: slot.revision,
             seq: slot.seq,
             leaf: Leaf::default(),
-            names: OnceLock::new(),
+            key: OnceLock::new(),
         };
         let rest = Rest::new(content);
         if let Audience::Agents(_) = content.audience {
@@ -121,17 +112,15 @@ impl Record {
 
     /// The name and all that it belongs to. Whoever has no use for it beyond the moment asks for [`Record::to_key`].
     pub fn key(&self) -> &ObjectKey {
-        &self.names().key
+        self.key.get_or_init(|| self.make_key())
     }
 
     /// The same for a moment: a record remembers a key that is borrowed from it.
-    ///
-    /// # Panics
-    /// Never: it was a key before.
     pub fn to_key(&self) -> ObjectKey {
-        if let Some(names) = self.names.get() {
-            return names.key.clone();
-        }
+        self.key.get().cloned().unwrap_or_else(|| self.make_key())
+    }
+
+    fn make_key(&self) -> ObjectKey {
         let (namespace, name) = self.names_in_kind();
         let text = |bytes| str::from_utf8(bytes).expect("names are ASCII");
         ObjectKey::new(self.kind().clone(), text(namespace), text(name)).expect("it was one before")
@@ -158,17 +147,9 @@ impl Record {
         self.packed().names()
     }
 
-    /// This life of the name. Whoever has no use for it beyond the moment asks for [`Record::to_uid`].
-    pub fn uid(&self) -> &Uid {
-        self.names().uid.get_or_init(|| self.packed().uid())
-    }
-
-    /// The same for a moment: a record remembers a uid that is borrowed from it.
+    /// This life of the name.
     pub fn to_uid(&self) -> Uid {
-        match self.names.get().and_then(|names| names.uid.get()) {
-            Some(uid) => uid.clone(),
-            None => self.packed().uid(),
-        }
+        self.packed().uid()
     }
 
     /// Whether this is its life.
@@ -427,10 +408,6 @@ impl Record {
     fn more(&self) -> &More {
         self.rest.more().unwrap_or_else(|| &NOTHING_MORE)
     }
-
-    fn names(&self) -> &Names {
-        self.names.get_or_init(|| Box::new(Names::of(self.to_key())))
-    }
 }
 
 impl fmt::Debug for Record {
@@ -441,14 +418,6 @@ impl fmt::Debug for Record {
             .field("object", &self.to_wire())
             .field("leaf", &self.leaf(true))
             .finish()
-    }
-}
-
-// === impl Names ===
-
-impl Names {
-    fn of(key: ObjectKey) -> Self {
-        Self { key, uid: OnceLock::new() }
     }
 }
 

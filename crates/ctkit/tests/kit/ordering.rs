@@ -86,7 +86,7 @@ impl Checking {
         let seen = self.seen.lock();
         for (key, track) in &seen.objects {
             let record = store.snapshot().get(key);
-            let there = record.map(|record| (record.uid().clone(), record.generation()));
+            let there = record.map(|record| (record.to_uid(), record.generation()));
             assert_eq!(track.acked, there, "{key} is created, or deleted, last");
         }
         assert!(seen.creates > 100 && seen.updates > 100 && seen.deletes > 100);

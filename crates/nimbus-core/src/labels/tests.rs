@@ -23,4 +23,12 @@ proptest! {
             prop_assert_eq!(a.get(key), one.get(key).map(String::as_str));
         }
     }
+
+    #[test]
+    fn pairs_in_any_order_are_the_labels_that_a_map_of_them_would_be(pairs in prop::array::uniform3(("[-ab/ ]{1,2}", "[-ab: ]{0,2}"))) {
+        let of_map = Labels::new(&BTreeMap::from(pairs.clone()));
+        let of_pairs = Labels::try_from(pairs.each_ref().map(|(key, value)| (&**key, &**value)));
+        prop_assert_eq!(of_pairs.is_ok(), pairs.iter().all(|(key, value)| !key.contains(' ') && !value.contains(' ')));
+        prop_assert!(of_pairs.is_err() || of_pairs == of_map);
+    }
 }

@@ -57,7 +57,7 @@ fn reason(done: Result<impl std::fmt::Debug, Refused>) -> Reason {
 #[test]
 fn a_delete_waits_for_all_finalizers_and_then_leaves_a_tombstone() {
     let store = with_finalizers(&["dns", "firewall"]);
-    let (mut reader, uid) = (store.cursor(Scope::everything(), Signal::default()), record(&store).uid().clone());
+    let (mut reader, uid) = (store.cursor(Scope::everything(), Signal::default()), record(&store).to_uid());
     while reader.next().is_some() {}
 
     assert_eq!(commit(&store, delete("a")), Ok(Effect::Deleting));
@@ -85,7 +85,7 @@ fn a_delete_waits_for_all_finalizers_and_then_leaves_a_tombstone() {
 
     // The name is free, for another life.
     assert_eq!(commit(&store, put("a", 1, Audience::Everyone)), Ok(Effect::Created));
-    assert_ne!(record(&store).uid(), &uid);
+    assert_ne!(record(&store).to_uid(), uid);
     assert!(!record(&store).is_deleting() && record(&store).finalizers().is_empty());
 }
 
