@@ -5,8 +5,10 @@ mod encode;
 mod family;
 mod grave;
 mod leaf;
+mod owner;
 mod packed;
 mod rest;
+mod uid;
 
 use std::{
     borrow::Cow,
@@ -28,7 +30,7 @@ use prost::{
 pub use self::content::Content;
 pub(crate) use self::{content::Decision, encode::encode_draft, grave::Grave};
 use crate::record::{
-    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, owner_in, put_revision, with_buffer},
+    encode::{GENERATION, OBSERVED_GENERATION, REVISION, leading_number, put_revision, with_buffer},
     family::Family,
     leaf::Leaf,
     packed::Packed,
@@ -192,18 +194,14 @@ impl Record {
         &self.family.manager
     }
 
-    /// On whose behalf it exists. Read from the encoded object: few ask, and as a message it would be as large again.
-    ///
-    /// # Panics
-    /// Never: the bytes are our own encoding.
+    /// On whose behalf it exists. Put together from what is kept of it: few ask, and as a message it would be much larger.
     pub fn owner(&self) -> Option<v1::Owner> {
-        let bytes = owner_in(self.packed().parts().head)?;
-        Some(v1::Owner::decode(bytes).expect("the store encoded it"))
+        self.packed().owner(&self.family).map(|owner| owner.to_wire())
     }
 
     fn has_owner(&self, owner: Option<&Owner>) -> bool {
-        match (self.owner(), owner) {
-            (Some(own), Some(owner)) => [&*own.kind, &own.namespace, &own.name, &own.uid] == owner.texts(),
+        match (self.packed().owner(&self.family), owner) {
+            (Some(own), Some(owner)) => own.is(owner),
             (own, owner) => own.is_none() && owner.is_none(),
         }
     }

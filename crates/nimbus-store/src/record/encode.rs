@@ -3,7 +3,7 @@
 use std::{cell::RefCell, mem};
 
 use bytes::BufMut as _;
-use nimbus_core::{Annotations, Audience, Generation, Labels, Owner, PublisherId, Reference, Revision, Uid};
+use nimbus_core::{Annotations, Audience, Generation, Labels, PublisherId, Reference, Revision, Uid};
 use prost::{
     Message as _,
     encoding::{WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len},
@@ -27,7 +27,7 @@ pub(crate) const GENERATION: u32 = 5;
 pub(crate) const REVISION: u32 = 6;
 const LABELS: u32 = 7;
 const REFS: u32 = 8;
-const OWNER: u32 = 9;
+pub(crate) const OWNER: u32 = 9;
 pub(crate) const MANAGER: u32 = 10;
 pub(crate) const SPEC: u32 = 11;
 pub(crate) const STATUS: u32 = 12;
@@ -60,41 +60,15 @@ pub(crate) fn with_buffer<T>(with: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     made
 }
 
-/// Appends the fields from the generation to the owner.
-pub(crate) fn put_head(
-    buffer: &mut Vec<u8>,
-    generation: Generation,
-    labels: &Labels,
-    refs: &[Reference],
-    owner: Option<&Owner>,
-) {
+/// Appends the fields from the generation to the references.
+pub(crate) fn put_head(buffer: &mut Vec<u8>, generation: Generation, labels: &Labels, refs: &[Reference]) {
     put_number(buffer, GENERATION, generation.0);
     for (key, value) in labels.iter() {
-        put_texts(buffer, LABELS, &[key, value], []);
+        put_texts(buffer, LABELS, [key, value], []);
     }
     for Reference { to, weak, declared } in refs {
         let flags = [(WEAK, *weak), (DECLARED, *declared)];
-        put_texts(buffer, REFS, &[to.kind().as_str(), to.namespace(), to.name()], flags);
-    }
-    if let Some(owner) = owner {
-        put_texts(buffer, OWNER, &owner.texts(), []);
-    }
-}
-
-/// The owner in what that wrote, if there is one: it comes last. Few ask where it is, so that nobody remembers.
-pub(crate) fn owner_in(mut head: &[u8]) -> Option<&[u8]> {
-    loop {
-        let (key, rest) = head.split_first()?;
-        head = rest;
-        let number = decode_varint(&mut head).expect("the store encoded it");
-        if u32::from(*key) == GENERATION << 3 {
-            continue;
-        }
-        let (field, rest) = head.split_at(number as usize);
-        if u32::from(*key) == OWNER << 3 | WireType::LengthDelimited as u32 {
-            return Some(field);
-        }
-        head = rest;
+        put_texts(buffer, REFS, [to.kind().as_str(), to.namespace(), to.name()], flags);
     }
 }
 
@@ -112,7 +86,7 @@ pub(crate) fn put_middle(buffer: &mut Vec<u8>, content: &Decision<'_>) {
 
 pub(crate) fn put_annotations(buffer: &mut Vec<u8>, annotations: &Annotations) {
     for (key, value) in annotations.iter() {
-        put_texts(buffer, ANNOTATIONS, &[key, value], []);
+        put_texts(buffer, ANNOTATIONS, [key, value], []);
     }
 }
 
@@ -124,7 +98,10 @@ pub(crate) fn encode_draft(draft: &Draft, manager: &PublisherId, revision: Revis
         put_text(buffer, NAMESPACE, key.namespace());
         put_text(buffer, NAME, key.name());
         put_text(buffer, UID, uid.as_ref().map_or("", Uid::as_str));
-        put_head(buffer, generation.unwrap_or_default(), labels, refs, owner.as_ref());
+        put_head(buffer, generation.unwrap_or_default(), labels, refs);
+        if let Some(owner) = owner {
+            put_texts(buffer, OWNER, owner.texts(), []);
+        }
         put_text(buffer, MANAGER, manager.as_str());
         put_annotations(buffer, annotations);
         put_field(buffer, SPEC, spec);
@@ -151,18 +128,19 @@ pub(crate) fn audience_field(audience: &Audience) -> Box<[u8]> {
 }
 
 /// A message whose first fields are text, and perhaps flags after them.
-fn put_texts<const N: usize>(buffer: &mut Vec<u8>, field: u32, texts: &[&str], flags: [(u32, bool); N]) {
+fn put_texts<const M: usize, const N: usize>(
+    buffer: &mut Vec<u8>,
+    field: u32,
+    texts: [&str; M],
+    flags: [(u32, bool); N],
+) {
     let numbered = || (1..).zip(texts);
     let set = || flags.into_iter().filter(|(_, flag)| *flag);
-    let len: usize = numbered().map(|(field, text)| text_len(field, text)).sum();
+    let len: usize = numbered().map(|(field, text)| text_len(field, text.len())).sum();
     let len = len + set().map(|(field, _)| key_len(field) + 1).sum::<usize>();
     put_header(buffer, field, len);
     numbered().for_each(|(field, text)| put_text(buffer, field, text));
     set().for_each(|(field, flag)| put_number(buffer, field, flag.into()));
-}
-
-fn text_len(field: u32, text: &str) -> usize {
-    if text.is_empty() { 0 } else { field_len(field, text.len()) }
 }
 
 /// Bytes that a field of that length takes, with its key and its length.
@@ -171,11 +149,17 @@ pub(crate) fn field_len(field: u32, len: usize) -> usize {
     if is_short(field, len as u64) { 2 + len } else { key_len(field) + encoded_len_varint(len as u64) + len }
 }
 
+/// The same, where what is empty is not there.
+pub(crate) fn text_len(field: u32, len: usize) -> usize {
+    if len == 0 { 0 } else { field_len(field, len) }
+}
+
 pub(crate) fn put_text(buffer: &mut Vec<u8>, field: u32, text: &str) {
     put_field(buffer, field, text.as_bytes());
 }
 
-/// Appends a field, unless it is empty.
+/// Appends a field, unless it is empty. Most that is put is known to be a short one where this is inlined.
+#[inline(always)]
 pub(crate) fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) {
     if !bytes.is_empty() {
         put_header(buffer, field, bytes.len());
@@ -184,13 +168,51 @@ pub(crate) fn put_field(buffer: &mut Vec<u8>, field: u32, bytes: &[u8]) {
 }
 
 /// Appends the key and the length of a field.
+#[inline(always)]
 pub(crate) fn put_header(buffer: &mut Vec<u8>, field: u32, len: usize) {
     if is_short(field, len as u64) {
         let key = (field << 3 | WireType::LengthDelimited as u32) as u8;
         return buffer.extend_from_slice(&[key, len as u8]);
     }
+    put_long_header(buffer, field, len);
+}
+
+fn put_long_header(buffer: &mut Vec<u8>, field: u32, len: usize) {
+    if field < 16 && len < 0x4000 {
+        // A spec, mostly.
+        let key = (field << 3 | WireType::LengthDelimited as u32) as u8;
+        return buffer.extend_from_slice(&[key, len as u8 | 0x80, (len >> 7) as u8]);
+    }
     encode_key(field, WireType::LengthDelimited, buffer);
     encode_varint(len as u64, buffer);
+}
+
+/// Appends a length.
+#[inline(always)]
+pub(crate) fn put_len(buffer: &mut Vec<u8>, len: usize) {
+    if len < 0x80 { buffer.put_u8(len as u8) } else { encode_varint(len as u64, buffer) }
+}
+
+/// The number with which these bytes begin, if they begin with one, and what is after it.
+#[inline(always)]
+pub(crate) fn read_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    match bytes {
+        [number @ ..0x80, rest @ ..] => Some((u64::from(*number), rest)),
+        [low, high @ ..0x80, rest @ ..] => Some((u64::from(low & 0x7f) | u64::from(*high) << 7, rest)),
+        _ => read_long_number(bytes),
+    }
+}
+
+#[cold]
+fn read_long_number(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+    Some((decode_varint(&mut bytes).ok()?, bytes))
+}
+
+/// The length with which these bytes of our own begin, and what is after it.
+#[inline(always)]
+pub(crate) fn take_len(bytes: &[u8]) -> (usize, &[u8]) {
+    let (len, rest) = read_number(bytes).expect("the store encoded it");
+    (len as usize, rest)
 }
 
 /// Appends a field, unless it is zero.

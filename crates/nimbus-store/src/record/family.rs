@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     collections::HashMap,
     fmt,
-    sync::{Arc, LazyLock, Weak},
+    sync::{Arc, LazyLock, OnceLock, Weak},
 };
 
 use nimbus_core::{Kind, PublisherId};
@@ -22,7 +22,15 @@ pub(crate) struct Family {
     pub(crate) manager_field: Box<[u8]>,
     /// The type as an encoded field of a spec.
     pub(crate) type_field: Box<[u8]>,
+    pub(crate) owner_kinds: OwnerKinds,
 }
+
+/// Kinds of which the owners of a family's objects are, numbered in the order in which they were first seen.
+///
+/// Objects of one kind are mostly there for those of another one. Owners come from outside and may be of more kinds, and of
+/// what is no kind: these are no harm, as the kind of an owner that has no number here is kept with the object.
+#[derive(Default)]
+pub(crate) struct OwnerKinds([OnceLock<Box<str>>; Self::MOST]);
 
 /// All families that somebody has.
 struct Families {
@@ -68,6 +76,7 @@ impl Family {
             kind_field: field(KIND, kind.as_str()),
             manager_field: field(MANAGER, manager.as_str()),
             type_field: field(ANY_TYPE, &format!("{TYPE_PREFIX}{kind}")),
+            owner_kinds: OwnerKinds::default(),
         }
     }
 }
@@ -75,6 +84,30 @@ impl Family {
 impl fmt::Debug for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.kind, self.manager)
+    }
+}
+
+// === impl OwnerKinds ===
+
+impl OwnerKinds {
+    /// Few enough to compare with each.
+    pub(crate) const MOST: usize = 7;
+
+    /// No kind of an object is longer.
+    const LONGEST: usize = 253;
+
+    /// The number of a kind, if it has one or gets one now.
+    pub(crate) fn number_of(&self, kind: &str) -> Option<u8> {
+        if kind.is_empty() || kind.len() > Self::LONGEST {
+            return None;
+        }
+        let known = self.0.iter().position(|known| **known.get_or_init(|| kind.into()) == *kind);
+        known.map(|number| number as u8)
+    }
+
+    /// The kind that got this number.
+    pub(crate) fn get(&self, number: u8) -> &str {
+        self.0[usize::from(number)].get().expect("it was seen")
     }
 }
 

@@ -4,24 +4,30 @@ use std::{borrow::Cow, str};
 
 use bytes::BufMut as _;
 use nimbus_core::Uid;
-use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
+use prost::encoding::encoded_len_varint;
 
 use crate::record::{
     Decision,
     encode::{
-        ANY_VALUE, NAME, NAMESPACE, SPEC, STATUS, UID, field_len, put_field, put_head, put_header, put_middle,
-        with_buffer,
+        ANY_VALUE, NAME, NAMESPACE, OWNER, SPEC, STATUS, UID, field_len, put_field, put_head, put_header, put_len,
+        put_middle, read_number, take_len, text_len, with_buffer,
     },
     family::Family,
+    owner::PackedOwner,
+    uid::{Number, PackedUid},
 };
 
 /// What an object has of its own, in one piece of memory:
 ///
 /// ```text
 /// length of the namespace · length of the name · namespace · name
-/// length of the uid · uid; or HEX · the number that its digits say
-/// length of the head · length of the middle · twice the length of the status, and one more if the spec is only a message
-/// head: the encoded fields from the generation to the owner
+/// length of the uid · uid; or a mark of its form · the number that its digits say
+/// length of the head
+/// twice the length of the middle, and one more if there is an owner
+/// twice the length of the status, and one more if the spec is only a message
+/// length of the owner, if there is one
+/// head: the encoded fields from the generation to the references
+/// owner: as in `PackedOwner`
 /// middle: the encoded fields from the observed generation to the mark of a delete
 /// status: an encoded `Any`
 /// spec: an encoded `Any`, or, if its type is that of the kind, only the message in it
@@ -37,8 +43,9 @@ pub(crate) struct Packed {
 pub(crate) struct Parts<'a> {
     namespace: &'a [u8],
     name: &'a [u8],
-    uid: Text<'a>,
+    uid: PackedUid<'a>,
     pub(crate) head: &'a [u8],
+    owner: &'a [u8],
     pub(crate) middle: &'a [u8],
     pub(crate) status: &'a [u8],
     /// The type of the spec is that of the kind, and not here.
@@ -46,19 +53,11 @@ pub(crate) struct Parts<'a> {
     spec: &'a [u8],
 }
 
-/// A uid, as it is kept.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Text<'a> {
-    Plain(&'a [u8]),
-    /// 32 lower-case hexadecimal digits.
-    Hex(&'a [u8]),
-}
+/// Stands for the length of a uid that is kept as a number. No name is as long.
+const UID_DIGITS: u8 = u8::MAX;
 
-/// Stands for the length of a uid of 32 hexadecimal digits, as a bus makes them up. No name is as long.
-const HEX: u8 = u8::MAX;
-
-/// Bytes that such a uid takes.
-const HEX_LEN: usize = 16;
+/// The same with dashes.
+const UID_DASHED: u8 = u8::MAX - 1;
 
 // === impl Packed ===
 
@@ -70,17 +69,23 @@ impl Packed {
             Some(message) => (message, true),
             None => (spec, false),
         };
-        let number = number(uid.as_str().as_bytes());
-        let uid = number.as_ref().map_or(uid.as_str().as_bytes(), |number| &number[..]);
+        let mut room = Number::default();
+        let uid = PackedUid::new(uid.as_str().as_bytes(), &mut room);
         with_buffer(|fields| {
             let Decision { generation, labels, refs, owner, .. } = *content;
-            put_head(fields, generation, labels, refs, owner);
+            put_head(fields, generation, labels, refs);
             let head = fields.len();
+            if let Some(owner) = owner {
+                PackedOwner::pack(fields, owner, key, family);
+            }
+            let owner = fields.len() - head;
             put_middle(fields, content);
-            let middle = fields.len() - head;
-            let lengths = [head as u64, middle as u64, (status.len() as u64) << 1 | u64::from(typed)];
-            let names = 3 + namespace.len() + name.len() + uid.len();
-            let numbers: usize = lengths.iter().map(|len| encoded_len_varint(*len)).sum();
+            let middle = fields.len() - head - owner;
+            let flagged = |len: usize, flag: bool| len << 1 | usize::from(flag);
+            let lengths = [head, flagged(middle, owner > 0), flagged(status.len(), typed)];
+            let names = 3 + namespace.len() + name.len() + uid.bytes().len();
+            let number_len = |len: usize| encoded_len_varint(len as u64);
+            let numbers = lengths.map(number_len).iter().sum::<usize>() + if owner > 0 { number_len(owner) } else { 0 };
             let size = names + numbers + fields.len() + status.len() + message.len();
             // Exactly its size: an object may live for years.
             let mut bytes = Vec::with_capacity(size);
@@ -88,9 +93,16 @@ impl Packed {
             bytes.put_u8(len_of(name));
             bytes.put_slice(namespace);
             bytes.put_slice(name);
-            bytes.put_u8(if number.is_some() { HEX } else { len_of(uid) });
-            bytes.put_slice(uid);
-            lengths.iter().for_each(|len| encode_varint(*len, &mut bytes));
+            bytes.put_u8(match uid {
+                PackedUid::Text(text) => len_of(text),
+                PackedUid::Digits(_) => UID_DIGITS,
+                PackedUid::Dashed(_) => UID_DASHED,
+            });
+            bytes.put_slice(uid.bytes());
+            lengths.into_iter().for_each(|len| put_len(&mut bytes, len));
+            if owner > 0 {
+                put_len(&mut bytes, owner);
+            }
             bytes.put_slice(fields);
             bytes.put_slice(status);
             bytes.put_slice(message);
@@ -106,40 +118,41 @@ impl Packed {
     }
 
     pub(crate) fn uid(&self) -> Uid {
-        let uid = match self.parts().uid {
-            Text::Plain(text) => Uid::new(text_of(text)),
-            Text::Hex(number) => Uid::new(text_of(&digits(number))),
-        };
-        uid.expect("it was one before")
+        self.parts().uid.with_text(|uid| Uid::new(text_of(uid))).expect("it was one before")
     }
 
     pub(crate) fn has_uid(&self, uid: &Uid) -> bool {
-        let text = uid.as_str().as_bytes();
-        match self.parts().uid {
-            Text::Plain(mine) => mine == text,
-            Text::Hex(mine) => digits(mine) == text,
-        }
+        self.parts().uid.is(uid.as_str().as_bytes())
     }
 
     pub(crate) fn has_uid_of(&self, other: &Self) -> bool {
         self.parts().uid == other.parts().uid
     }
 
+    /// On whose behalf the object exists.
+    pub(crate) fn owner<'a>(&'a self, family: &'a Family) -> Option<PackedOwner<'a>> {
+        self.parts().owner(family)
+    }
+
     pub(crate) fn parts(&self) -> Parts<'_> {
         let (namespace, name) = self.names();
-        let rest = &self.bytes[2 + namespace.len() + name.len()..];
-        let (uid, rest) = match rest[0] {
-            HEX => (Text::Hex(&rest[1..=HEX_LEN]), &rest[1 + HEX_LEN..]),
-            len => (Text::Plain(&rest[1..=usize::from(len)]), &rest[1 + usize::from(len)..]),
+        let (mark, rest) = self.bytes[2 + namespace.len() + name.len()..].split_first().expect("the store packed it");
+        let number = || rest.first_chunk().expect("the store packed it");
+        let uid = match *mark {
+            UID_DIGITS => PackedUid::Digits(number()),
+            UID_DASHED => PackedUid::Dashed(number()),
+            len => PackedUid::Text(&rest[..usize::from(len)]),
         };
-        let mut rest = rest;
-        let mut len = || decode_varint(&mut rest).expect("the store encoded it") as usize;
-        let (head, middle, status) = (len(), len(), len());
+        let (head, rest) = take_len(&rest[uid.bytes().len()..]);
+        let (middle, rest) = take_len(rest);
+        let (status, rest) = take_len(rest);
+        let (owner, rest) = if middle & 1 == 1 { take_len(rest) } else { (0, rest) };
         let typed = status & 1 == 1;
         let (head, rest) = rest.split_at(head);
-        let (middle, rest) = rest.split_at(middle);
+        let (owner, rest) = rest.split_at(owner);
+        let (middle, rest) = rest.split_at(middle >> 1);
         let (status, spec) = rest.split_at(status >> 1);
-        Parts { namespace, name, uid, head, middle, status, typed, spec }
+        Parts { namespace, name, uid, head, owner, middle, status, typed, spec }
     }
 
     /// The message in the spec, if its type is that of the kind.
@@ -172,11 +185,11 @@ impl Packed {
         buffer.put_slice(&family.kind_field);
         put_field(buffer, NAMESPACE, namespace);
         put_field(buffer, NAME, name);
-        match uid {
-            Text::Plain(text) => put_field(buffer, UID, text),
-            Text::Hex(number) => put_field(buffer, UID, &digits(number)),
-        }
+        uid.with_text(|uid| put_field(buffer, UID, uid));
         buffer.put_slice(head);
+        if let Some(owner) = parts.owner(family) {
+            owner.put(buffer);
+        }
         buffer.put_slice(&family.manager_field);
         buffer.put_slice(middle);
         if parts.has_spec() {
@@ -190,21 +203,22 @@ impl Packed {
     pub(crate) fn len(&self, family: &Family) -> usize {
         let parts = self.parts();
         let Parts { namespace, name, uid, head, middle, status, .. } = parts;
-        let field = |field, len| if len == 0 { 0 } else { field_len(field, len) };
-        let uid = match uid {
-            Text::Plain(text) => text.len(),
-            Text::Hex(number) => 2 * number.len(),
-        };
+        let owner = parts.owner(family).map_or(0, |owner| field_len(OWNER, owner.len()));
         let spec = if parts.has_spec() { field_len(SPEC, parts.spec_len(family)) } else { 0 };
-        let names = field(NAMESPACE, namespace.len()) + field(NAME, name.len()) + field(UID, uid);
+        let names = text_len(NAMESPACE, namespace.len()) + text_len(NAME, name.len()) + text_len(UID, uid.len());
         let shared = family.kind_field.len() + family.manager_field.len();
-        shared + names + head.len() + middle.len() + spec + field(STATUS, status.len())
+        shared + names + head.len() + owner + middle.len() + spec + text_len(STATUS, status.len())
     }
 }
 
 // === impl Parts ===
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    #[inline(always)]
+    fn owner(&self, family: &'a Family) -> Option<PackedOwner<'a>> {
+        (!self.owner.is_empty()).then(|| PackedOwner::read(self.owner, self.namespace, self.name, family))
+    }
+
     fn has_spec(&self) -> bool {
         self.typed || !self.spec.is_empty()
     }
@@ -243,36 +257,8 @@ fn message<'a>(spec: &'a [u8], type_field: &[u8]) -> Option<&'a [u8]> {
     if rest.is_empty() {
         return Some(rest);
     }
-    let mut message = rest.strip_prefix(&[(ANY_VALUE << 3) as u8 | 2])?;
-    let len = decode_varint(&mut message).ok()?;
+    let (len, message) = read_number(rest.strip_prefix(&[(ANY_VALUE << 3) as u8 | 2])?)?;
     // Also a length can be written in more than one way.
     let whole = len > 0 && len == message.len() as u64 && rest.len() == field_len(ANY_VALUE, message.len());
     whole.then_some(message)
-}
-
-/// The number that 32 lower-case hexadecimal digits say, if these are some.
-fn number(digits: &[u8]) -> Option<[u8; HEX_LEN]> {
-    let digits: &[u8; 2 * HEX_LEN] = digits.try_into().ok()?;
-    // All are looked at, whatever the first ones are: then a processor can look at many at once.
-    let is_digit = |digit: u8| (digit.wrapping_sub(b'0') < 10) | (digit.wrapping_sub(b'a') < 6);
-    if !digits.iter().fold(true, |all, digit| all & is_digit(*digit)) {
-        return None;
-    }
-    let values = digits.map(|digit| if digit <= b'9' { digit - b'0' } else { digit - b'a' + 10 });
-    let mut number = [0; HEX_LEN];
-    for (byte, pair) in number.iter_mut().zip(values.chunks_exact(2)) {
-        *byte = pair[0] << 4 | pair[1];
-    }
-    Some(number)
-}
-
-/// The digits that say a number.
-fn digits(number: &[u8]) -> [u8; 2 * HEX_LEN] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = [0; 2 * HEX_LEN];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(number) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    digits
 }

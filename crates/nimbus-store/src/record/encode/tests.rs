@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use nimbus_core::{
-    AgentId, Annotations, Audience, Finalizers, Generation, Kind, Labels, ObjectKey, Owner, PublisherId, Reference,
-    Revision, Uid,
+    AgentId, Annotations, Audience, Finalizers, Generation, Kind, Labels, LeafHasher, ObjectKey, Owner, PublisherId,
+    Reference, Revision, Uid,
 };
 use nimbus_wire::v1;
+use proptest::{collection::vec, prelude::*};
 use prost::Message as _;
 use prost_types::Any;
 
@@ -237,4 +238,96 @@ fn a_record_takes_no_more_than_it_must() {
     // With the two counts of its pointer, exactly a size that allocators have. A million objects are as many mebibytes more
     // for each byte.
     assert_eq!(size_of::<Record>(), 88);
+}
+
+/// Names of an object, of which some are prefixes of others.
+fn own_name() -> impl Strategy<Value = String> {
+    prop_oneof![Just("parent-role-0a1b".to_owned()), Just("n".repeat(253)), "[a-z][a-z0-9-]{0,20}"]
+}
+
+/// Uids as buses and others make them up, almost such ones, and others.
+fn uid() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[0-9a-f]{32}",
+        "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        "[0-9a-fA-F]{32}",
+        "[0-9a-fA-Fg]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        "[0-9a-f]{4}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        "[0-9a-f]{31,37}",
+        "[a-z]{1,10}",
+    ]
+}
+
+/// Texts as they may come from outside.
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), ".{1,8}", "\\PC{30,40}", Just("x".repeat(300))]
+}
+
+/// Owners of an object with these names, of all forms.
+fn owner(namespace: String, name: String) -> impl Strategy<Value = v1::Owner> {
+    let kind = prop_oneof![4 => "demo\\.v1\\.K[0-9]{1,2}", 1 => any_text(), 1 => Just("k".repeat(253))];
+    let namespace = prop_oneof![Just(namespace), "[a-z]{1,5}", any_text()];
+    let longer = format!("{name}x");
+    let name = prop_oneof![
+        3 => (0..=name.len()).prop_map(move |len| name[..len].to_owned()),
+        1 => Just(longer),
+        1 => any_text()
+    ];
+    let uid = prop_oneof![4 => uid(), 1 => any_text()];
+    (kind, namespace, name, uid).prop_map(|(kind, namespace, name, uid)| v1::Owner { kind, namespace, name, uid })
+}
+
+/// An object with anything that lies beside an owner.
+fn owned() -> impl Strategy<Value = Content> {
+    let names = (prop_oneof![Just(String::new()), "[a-z]{1,8}", Just("m".repeat(253))], own_name());
+    let names = names.prop_flat_map(|(namespace, name)| {
+        let owner = proptest::option::weighted(0.9, owner(namespace.clone(), name.clone()));
+        (Just(namespace), Just(name), owner)
+    });
+    let finalizers = proptest::option::of("[a-z]{1,80}");
+    (names, uid(), 0_u64..70_000, "[a-z]{0,60}", finalizers, 0_usize..300).prop_map(
+        |((namespace, name, owner), uid, generation, label, finalizer, bytes)| Content {
+            key: key(&namespace, &name),
+            uid: Uid::new(&uid).unwrap(),
+            generation: Generation(generation),
+            labels: Labels::new(&texts(&[("zone", &*label)])).unwrap(),
+            owner: owner.map(Owner::from),
+            finalizers: Finalizers::new(finalizer.iter().map(String::as_str)).unwrap(),
+            spec: any(bytes),
+            status: any(bytes / 2),
+            ..content()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn an_object_with_an_owner_is_what_the_generated_code_would_write(
+        // Another family in most cases: which kinds have numbers depends on what came before.
+        manager in "[a-z]{6}",
+        contents in vec(owned(), 1..24),
+    ) {
+        let manager = PublisherId::new(&manager).unwrap();
+        let contents: Vec<_> = contents.into_iter().map(|content| Content { manager: manager.clone(), ..content }).collect();
+        let records: Vec<_> = contents.iter().map(|content| Record::kept(content, slot())).collect();
+        for (record, content) in records.iter().zip(&contents) {
+            let expected = generated(content, slot().revision);
+            prop_assert_eq!(record.encoded(false), &*expected);
+            prop_assert_eq!(record.encoded_len(false), expected.len());
+            prop_assert_eq!(record.owner(), content.owner.as_ref().map(Owner::to_wire));
+            prop_assert_eq!(&record.content(), content);
+            let mut leaf = LeafHasher::named(content.key.kind().as_str(), record.namespace().as_bytes(), record.name().as_bytes());
+            leaf.part(&generated(content, Revision(0)));
+            prop_assert_eq!(record.leaf(false), leaf.finish());
+            for other in &contents {
+                let other_owner = Content { owner: other.owner.clone(), ..content.clone() };
+                prop_assert_eq!(record.is(&other_owner), other.owner == content.owner);
+                let other_uid = Content { uid: other.uid.clone(), ..content.clone() };
+                prop_assert_eq!(record.is(&other_uid), other.uid == content.uid);
+            }
+            for (other, of) in records.iter().zip(&contents) {
+                prop_assert_eq!(record.has_life_of(other), content.uid == of.uid);
+            }
+        }
+    }
 }
