@@ -28,7 +28,7 @@ struct Inner {
     causes: Causes,
     /// Whether this call decides what the object owns.
     publishes: bool,
-    wishes: Mutex<Wishes>,
+    wanted: Mutex<Wanted>,
 }
 
 /// What is the same for all reactions of a controller.
@@ -41,11 +41,16 @@ pub(crate) struct Surroundings {
     pub(crate) follows: bool,
 }
 
-/// What a reaction wants to happen if it goes well.
+/// What a reaction wants so far.
+#[derive(Default)]
+struct Wanted {
+    children: Few<nimbus_store::Draft>,
+    wishes: Wishes,
+}
+
+/// What a reaction wants to happen if it goes well, beside what should be published.
 #[derive(Default)]
 pub(crate) struct Wishes {
-    /// What should be published.
-    pub(crate) children: Few<nimbus_store::Draft>,
     /// What it has looked at.
     pub(crate) references: BTreeSet<Ref>,
     /// What it says of the object, in order.
@@ -66,8 +71,8 @@ impl Context {
         (attempt, causes): (u32, Causes),
         publishes: bool,
     ) -> Self {
-        let wishes = Mutex::default();
-        let cx = Self(Arc::new(Inner { surroundings, object, attempt, causes, publishes, wishes }));
+        let wanted = Mutex::default();
+        let cx = Self(Arc::new(Inner { surroundings, object, attempt, causes, publishes, wanted }));
         cx.follow();
         cx
     }
@@ -86,7 +91,7 @@ impl Context {
         {
             (inner.attempt, inner.causes) = circumstances;
             (inner.object, inner.publishes) = (object, publishes);
-            *inner.wishes.get_mut() = Wishes::default();
+            *inner.wanted.get_mut() = Wanted::default();
             spare.follow();
             return spare;
         }
@@ -157,7 +162,7 @@ impl Context {
             return Err(Failure::new(message).with_code("NOT_HERE").permanent());
         }
         let child = erase(draft)?;
-        self.0.wishes.lock().children.push(child);
+        self.0.wanted.lock().children.push(child);
         Ok(())
     }
 
@@ -194,7 +199,7 @@ impl Context {
     pub fn refer(&self, references: impl IntoIterator<Item = Ref>) {
         let references: Vec<Ref> = references.into_iter().collect();
         self.0.surroundings.references.add(self.key(), references.iter().cloned());
-        self.0.wishes.lock().references.extend(references);
+        self.0.wanted.lock().wishes.references.extend(references);
     }
 
     /// The status that the reactor wrote last, if there is one.
@@ -209,26 +214,27 @@ impl Context {
     /// Changes the status of the object. The kit writes it, also if the reactor fails, and until it is stored or there is
     /// a newer one.
     pub fn update_status<S: Spec + PartialEq>(&self, edit: impl FnOnce(&mut S) + Send + 'static) {
-        self.0.wishes.lock().status.push(Box::new(move |standing| {
+        self.0.wanted.lock().wishes.status.push(Box::new(move |standing| {
             standing::edit_detail(standing, edit);
         }));
     }
 
     /// Says that something is true of the object, or is not.
     pub fn set_condition(&self, condition: v1::Condition) {
-        self.0.wishes.lock().status.push(Box::new(move |standing| {
+        self.0.wanted.lock().wishes.status.push(Box::new(move |standing| {
             standing::set_condition(standing, condition);
         }));
     }
 
     /// These stay on the bus, though their owner goes.
     pub(crate) fn keep(&self, records: Vec<Arc<Record>>) {
-        self.0.wishes.lock().kept = records;
+        self.0.wanted.lock().wishes.kept = records;
     }
 
-    /// What it wanted.
-    pub(crate) fn take(&self) -> Wishes {
-        std::mem::take(&mut *self.0.wishes.lock())
+    /// What should be published, and what else it wanted.
+    pub(crate) fn take(&self) -> (Few<nimbus_store::Draft>, Wishes) {
+        let Wanted { children, wishes } = &mut *self.0.wanted.lock();
+        (std::mem::take(children), std::mem::take(wishes))
     }
 }
 

@@ -99,8 +99,9 @@ pub enum ControllerError {
 /// A reaction that takes longer has most likely lost what it waits for. Reactions that need longer say so.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Most reactions need not wait for anything, and those of one transaction are cheaper together.
-const CONCURRENCY: usize = 512;
+/// Most reactions need not wait for anything, and those of one transaction are cheaper together; so many are enough for two
+/// transactions to be under way while two others are put together.
+const CONCURRENCY: usize = 1024;
 
 /// Room for the number of a shard behind the name.
 const MAX_NAME: usize = 200;

@@ -23,7 +23,6 @@ mod starting;
 pub(crate) mod station;
 mod sweeping;
 mod tenure;
-mod versions;
 mod waking;
 mod writeback;
 mod writing;

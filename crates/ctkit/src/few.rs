@@ -47,6 +47,15 @@ impl<T> Few<T> {
         };
     }
 
+    /// Hands over each of them, without an iterator around it.
+    pub(crate) fn for_each(self, mut each: impl FnMut(T)) {
+        match self {
+            Self::None => {}
+            Self::One(one) => each(one),
+            Self::Many(many) => many.into_iter().for_each(each),
+        }
+    }
+
     pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         match self {
             Self::None => {}

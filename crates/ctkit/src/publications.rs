@@ -1,8 +1,10 @@
 //! What each owner has published on a target, and how that differs from what it wants now.
 
 mod collision;
+mod outlook;
 mod owner;
 mod recovery;
+mod version;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -13,7 +15,8 @@ use nimbus_core::{
 use nimbus_store::{Draft, Op, Precondition, Record, Step};
 
 use crate::few::Few;
-pub(crate) use crate::publications::{collision::Collision, owner::Owner};
+use crate::publications::outlook::Outlook;
+pub(crate) use crate::publications::{collision::Collision, owner::Owner, version::Version};
 
 /// What each owner has published on one target: at least everything that is there, whatever became of a transaction.
 ///
@@ -28,14 +31,23 @@ pub(crate) use crate::publications::{collision::Collision, owner::Owner};
 pub(crate) struct Publications {
     /// What each owner may have on the target.
     owners: KeyMap<Few<ObjectKey>>,
-    /// The same the other way round: child to owner.
-    claims: KeyMap<ObjectKey>,
+    /// The same the other way round, and which versions there are.
+    known: KeyMap<Known>,
     /// Owners with a transaction that is not known to have happened.
     open: KeyMap<Open>,
     /// Owners from before a start that have published nothing since.
     unsettled: KeySet,
     /// Children that nobody owns.
     orphans: KeySet,
+    outlook: Outlook,
+}
+
+/// What is known of a child: at least one of these.
+#[derive(Debug, Default)]
+struct Known {
+    owner: Option<ObjectKey>,
+    /// What was last known to be on the target.
+    version: Option<Version>,
 }
 
 /// A transaction that is not known to have happened.
@@ -63,12 +75,19 @@ enum Goal {
 // === impl Publications ===
 
 impl Publications {
-    /// The transaction after which an owner has these children and no others: adds, in the order given, then removals.
+    /// Appends the steps after which an owner has these children and no others: adds, in the order given, then removals.
+    /// Children get their generations.
     ///
     /// # Errors
     /// If a child is there twice, or is another owner's. Then nothing is staged.
-    pub(crate) fn stage(&mut self, owner: &Owner, drafts: Few<Draft>) -> Result<impl Iterator<Item = Step>, Collision> {
-        let (wanted, fresh) = self.check(owner, &drafts)?;
+    pub(crate) fn stage(
+        &mut self,
+        owner: &Owner,
+        mut drafts: Few<Draft>,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), Collision> {
+        self.outlook.saw();
+        let (wanted, fresh) = self.check(owner, &mut drafts)?;
         let gone = if planted::is(Bug::ForgetChild) { Vec::new() } else { self.gone(&owner.key, &drafts) };
         for child in fresh.iter() {
             self.claim(&owner.key, child.clone());
@@ -76,12 +95,13 @@ impl Publications {
         self.open.insert(owner.key.clone(), Open { goal: Goal::Published(wanted), fresh });
 
         // One that is right already, as that of a derived draft, is left as it is.
-        let owned = move |draft: Draft| match &draft.owner {
-            Some(named) if owner.is(named) => draft,
-            _ => Draft { owner: Some(owner.named()), ..draft },
-        };
-        let upserts = drafts.into_iter().map(move |draft| Op::Upsert(owned(draft)));
-        Ok(upserts.chain(gone.into_iter().map(Op::Delete)).map(Step::from))
+        drafts.for_each(|draft| {
+            let is_right = draft.owner.as_ref().is_some_and(|named| owner.is(named));
+            let draft = if is_right { draft } else { Draft { owner: Some(owner.named()), ..draft } };
+            steps.push(Op::Upsert(draft).into());
+        });
+        steps.extend(gone.into_iter().map(|child| Step::from(Op::Delete(child))));
+        Ok(())
     }
 
     /// The transaction after which an owner has no children, whatever life they are of.
@@ -94,7 +114,7 @@ impl Publications {
     /// The transaction after which the children of an owner are nobody's, and stay. Of its children, those that are not
     /// among `records` are taken not to be there.
     pub(crate) fn orphan(&mut self, owner: &ObjectKey, records: &[Arc<Record>]) -> Vec<Step> {
-        let is_ours = |record: &&Arc<Record>| self.claims.get(record.key()) == Some(owner) && !record.is_deleting();
+        let is_ours = |record: &&Arc<Record>| self.owner_of(record.key()) == Some(owner) && !record.is_deleting();
         let kept: Vec<_> = records.iter().filter(is_ours).collect();
         let goal = Goal::Orphaned(kept.iter().map(|record| record.key().clone()).collect());
         let steps = kept.into_iter().map(|record| without_owner(record)).collect();
@@ -122,7 +142,7 @@ impl Publications {
             return;
         }
         for child in self.owners.remove(owner).unwrap_or_default().iter() {
-            self.claims.remove(child);
+            self.disclaim(child);
             self.orphans.remove(child);
         }
         for child in children {
@@ -147,9 +167,14 @@ impl Publications {
 
     /// A child is another publisher's now: it is nobody's here, and is left alone.
     pub(crate) fn lost(&mut self, child: &ObjectKey) {
-        if let Some(owner) = self.claims.get(child).cloned() {
+        if let Some(owner) = self.owner_of(child).cloned() {
             self.release(&owner, &KeySet::from_iter([child.clone()]));
         }
+    }
+
+    /// So many owners are about to be looked at since the last start, as far as is known.
+    pub(crate) fn expect(&mut self, owners: usize) {
+        self.outlook.expect(owners);
     }
 
     /// What an owner may have on the target: everything that is there, and perhaps more.
@@ -159,7 +184,7 @@ impl Publications {
 
     /// Whose a child is.
     pub(crate) fn owner_of(&self, child: &ObjectKey) -> Option<&ObjectKey> {
-        self.claims.get(child)
+        self.known.get(child)?.owner.as_ref()
     }
 
     /// All who may have something on the target.
@@ -175,23 +200,28 @@ impl Publications {
     }
 
     /// What an owner wants, and what of it is new. The keys that are already held, so that a name that is published again
-    /// and again takes memory once.
-    fn check(&self, owner: &Owner, drafts: &Few<Draft>) -> Result<(Few<ObjectKey>, Few<ObjectKey>), Collision> {
-        let mut seen = HashSet::new();
+    /// and again takes memory once. Gives generations to drafts that have none.
+    fn check(&self, owner: &Owner, drafts: &mut Few<Draft>) -> Result<(Few<ObjectKey>, Few<ObjectKey>), Collision> {
+        let (mut seen, is_many) = (KeySet::default(), drafts.len() > 1);
         let (mut wanted, mut fresh) = (Few::None, Few::None);
-        for Draft { key, .. } in drafts.iter() {
-            if drafts.len() > 1 && !seen.insert(key) {
+        for draft in drafts.iter_mut() {
+            let key = &draft.key;
+            if is_many && !seen.insert(key.clone()) {
                 return Err(Collision::Twice { child: key.clone(), owner: owner.key.clone() });
             }
-            match self.claims.get_key_value(key) {
-                Some((_, by)) if *by != owner.key => {
-                    return Err(Collision::Taken { child: key.clone(), by: by.clone() });
-                }
-                Some((held, _)) => wanted.push(held.clone()),
-                None => {
-                    wanted.push(key.clone());
-                    fresh.push(key.clone());
-                }
+            let held = self.known.get_key_value(key);
+            let by = held.and_then(|(_, known)| known.owner.as_ref());
+            if let Some(by) = by.filter(|by| **by != owner.key) {
+                return Err(Collision::Taken { child: key.clone(), by: by.clone() });
+            }
+            if draft.generation.is_none() {
+                let version = held.and_then(|(_, known)| known.version);
+                draft.generation = Some(Version::count(version, owner.generation, &draft.spec));
+            }
+            let held = held.map_or(key, |(held, _)| held);
+            wanted.push(held.clone());
+            if by.is_none() {
+                fresh.push(held.clone());
             }
         }
         Ok((wanted, fresh))
@@ -199,16 +229,28 @@ impl Publications {
 
     /// A child that was nobody's becomes an owner's.
     fn claim(&mut self, owner: &ObjectKey, child: ObjectKey) {
+        self.outlook.make_room(&mut self.owners);
+        self.outlook.make_room(&mut self.known);
         let entry = self.owners.entry(owner.clone());
         let owner = entry.key().clone();
         entry.or_default().push(child.clone());
-        self.claims.insert(child, owner);
+        self.known.entry(child).or_default().owner = Some(owner);
+    }
+
+    /// A child becomes nobody's.
+    fn disclaim(&mut self, child: &ObjectKey) {
+        if let Some(known) = self.known.get_mut(child) {
+            known.owner = None;
+            if known.version.is_none() {
+                self.known.remove(child);
+            }
+        }
     }
 
     /// Children of an owner become nobody's.
     fn release(&mut self, owner: &ObjectKey, gone: &KeySet) {
         for child in gone {
-            self.claims.remove(child);
+            self.disclaim(child);
         }
         if let Some(children) = self.owners.get_mut(owner) {
             children.retain(|child| !gone.contains(child));
@@ -225,7 +267,7 @@ impl Publications {
             Some(Few::One(child)) => matches!(children, Few::One(only) if only == child),
             // What a transaction wants is claimed from the beginning: then equal numbers are equal sets.
             Some(all) => {
-                let is_its = |child: &ObjectKey| self.claims.get(child) == Some(owner);
+                let is_its = |child: &ObjectKey| self.owner_of(child) == Some(owner);
                 all.len() == children.len() && children.iter().all(is_its)
             }
         }

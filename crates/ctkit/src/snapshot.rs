@@ -40,6 +40,14 @@ impl Snapshot {
         }
     }
 
+    /// How many objects of a kind there are.
+    pub(crate) fn len(&self, kind: &Kind) -> usize {
+        match &self.0 {
+            View::State(state) => state.kind(kind).map_or(0, |kind| kind.all().len()),
+            View::Copies(copies) => copies.get(kind).map_or(0, |copy| copy.objects.len()),
+        }
+    }
+
     /// All objects of a kind, in the order of their names.
     pub fn list(&self, kind: &Kind) -> impl Iterator<Item = &Arc<Record>> {
         self.list_after(kind, None)

@@ -32,6 +32,8 @@ pub(crate) struct Boot {
     listed: VecDeque<Arc<Record>>,
     /// The list has not ended.
     lists: bool,
+    /// So many objects are to be looked at, as far as they are listed.
+    total: usize,
     /// In the queue, and not looked at yet.
     waiting: KeySet,
     begun: Instant,
@@ -80,16 +82,17 @@ impl Engine {
         let at = &mut self.stations[station.0];
         let (edits, lists) = (at.edits(), !at.listed);
         let rest = Rest { edits, list: at.snapshot(), after: None };
+        let total = rest.list.len(&at.kind) / at.shards.len();
         let of = &mut at.shards[shard];
         let mut ledger = of.ledger.lock();
         ledger.publications.recover(&before);
         self.flights
             .disregard(before.iter().map(|record| record.revision()).max().unwrap_or_default());
-        ledger.versions.recover(&before);
         drop(ledger);
         let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
         let (listed, waiting) = (VecDeque::new(), KeySet::default());
-        of.phase = Phase::Booting(Boot { sync, before, rest: Some(rest), listed, lists, waiting, begun: now });
+        of.phase = Phase::Booting(Boot { sync, before, rest: Some(rest), listed, lists, total, waiting, begun: now });
+        at.make_room();
         if !lists {
             at.look_for_gone(shard, &mut self.queue, now);
         }
@@ -99,12 +102,16 @@ impl Engine {
     /// Objects of a list that has not ended are to be looked at, if their shards have begun to look at all of them. Gives
     /// back the others.
     pub(crate) fn list(&mut self, station: StationId, mut records: Vec<Arc<Record>>) -> Vec<Arc<Record>> {
+        if records.is_empty() {
+            return records;
+        }
         let shards = self.stations[station.0].shards.len();
         for (shard, of) in self.stations[station.0].shards.iter_mut().enumerate() {
             let Phase::Booting(boot) = &mut of.phase else { continue };
             if !boot.lists {
                 continue;
             }
+            let before = boot.listed.len();
             if shards == 1 {
                 // Nobody need look at any of them before its turn has come.
                 boot.listed.extend(records.drain(..));
@@ -112,7 +119,9 @@ impl Engine {
                 boot.listed
                     .extend(records.extract_if(.., |record| shard_of(record.key(), shards) == shard));
             }
+            boot.total += boot.listed.len() - before;
         }
+        self.stations[station.0].make_room();
         records
     }
 
@@ -291,6 +300,18 @@ impl Station {
         }
         self.fresh.extend(first, edits);
         Some(again)
+    }
+
+    /// Makes room for what is to be looked at, before there is much that would have to be moved.
+    fn make_room(&mut self) {
+        let mut total = 0;
+        for of in &self.shards {
+            if let Phase::Booting(boot) = &of.phase {
+                total += boot.total;
+                of.ledger.lock().publications.expect(boot.total);
+            }
+        }
+        self.known.reserve(total.saturating_sub(self.known.len()));
     }
 
     /// Whether there are objects that were listed and are not in the queue yet.

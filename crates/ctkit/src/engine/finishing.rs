@@ -6,7 +6,7 @@ use nimbus_core::{
     ObjectKey,
     planted::{self, Bug},
 };
-use nimbus_store::Record;
+use nimbus_store::{Draft, Record};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -22,6 +22,7 @@ use crate::{
         station::{Known, StationId},
         writeback::{Memory, StatusWish},
     },
+    few::Few,
     queue::{Cause, Finish, Lane},
     standing::{self, Code, Ready},
 };
@@ -31,7 +32,7 @@ use crate::{
 impl Engine {
     /// A reaction is over.
     pub(crate) fn finished(&mut self, finished: Finished, now: Instant) {
-        let Finished { lane, key, sort, record, wishes, ending, tenure } = finished;
+        let Finished { lane, key, sort, record, children, wishes, ending, tenure } = finished;
         let station = self.station_of(lane);
         if tenure.is_over() {
             // Nothing comes of it, but that the object can be looked at again, if it is ours again.
@@ -63,7 +64,7 @@ impl Engine {
                 (Sort::Status, next) => self.heard(station, &key, &record, &next, wishes, now),
                 (Sort::Release, next) => self.released(station, &key, &record, &next, now),
                 (Sort::Apply, Next::WaitFor(missing)) => self.wait(station, &key, &record, &missing, wishes, now),
-                (Sort::Apply, next) => self.publish(station, key, record, next, wishes, now),
+                (Sort::Apply, next) => self.publish(station, (key, record), children, next, wishes, now),
                 (sort, _) => self.withdraw(station, &key, record, sort, &wishes.kept, now),
             },
         }
@@ -72,15 +73,14 @@ impl Engine {
     fn publish(
         &mut self,
         station: StationId,
-        key: ObjectKey,
-        record: Arc<Record>,
+        (key, record): (ObjectKey, Arc<Record>),
+        children: Few<Draft>,
         next: Next,
-        mut wishes: Wishes,
+        wishes: Wishes,
         now: Instant,
     ) {
         let at = &mut self.stations[station.0];
         let shard = at.shard_of(&key);
-        let children = std::mem::take(&mut wishes.children);
         let of = &mut at.shards[shard];
         let staged = (of.desk().common.check(&children))
             .and_then(|()| of.ledger.lock().stage(&key, &record, children, &mut of.batch.steps));
@@ -106,7 +106,7 @@ impl Engine {
                 let flown = at.land(&key, &mut self.queue);
                 let known = at.known.entry(key.clone()).or_default();
                 if let Some(attempt) = flown {
-                    (known.round, known.begun) = (known.round + 1, attempt);
+                    (known.round, known.begun) = (known.round.wrapping_add(1), attempt);
                 }
                 if known.acked.is_none() || !planted::is(Bug::StaleOld) {
                     known.acked = Some(record.clone());
@@ -127,9 +127,8 @@ impl Engine {
                     self.end(station, lane, &key, finish, now);
                 }
                 self.wake_for_news(station, &key, now);
-                let random = self.rng.random();
                 if let Some(rounds) = &mut self.stations[station.0].rounds {
-                    rounds.plan(&key, now, random);
+                    rounds.plan(&key, now, self.rng.random());
                 }
             }
             Sort::Delete | Sort::Withdraw | Sort::Recreate => {
@@ -308,10 +307,7 @@ impl Engine {
         let shard = at.shard_of(key);
         let of = &mut at.shards[shard];
         let memory = match version {
-            Some(record) => {
-                let ledger = of.ledger.lock();
-                Memory::Version(record, ledger.versions.published(ledger.publications.children(key)))
-            }
+            Some(record) => Memory::Version(record, of.ledger.lock().publications.remembered(key)),
             None => Memory::Nothing,
         };
         of.writeback.remember(key, memory);

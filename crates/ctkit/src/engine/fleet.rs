@@ -75,7 +75,7 @@ impl Engine {
             owners.extend(self.listeners());
         }
         if let Some((from, to)) = news.applied {
-            owners.extend(self.flights.between(from, to).cloned());
+            owners.extend(self.flights.between(from, to).map(|(station, owner)| (station, owner.clone())));
         }
         if news.is_new || news.applied.is_some_and(|(from, _)| !self.flights.has_all_after(from)) {
             self.sweep_soon(now);

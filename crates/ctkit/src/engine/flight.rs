@@ -7,7 +7,6 @@ use nimbus_store::{Draft, Record};
 
 use crate::{
     action::{Action, Next},
-    context::Wishes,
     engine::{
         event::Event,
         ledger::SharedLedger,
@@ -58,26 +57,25 @@ impl Runner {
         self.tracker.spawn(async move {
             let Flight { desk, tenure, records } = flight;
             let (mut finished, mut done) = (Vec::new(), Vec::with_capacity(records.len()));
+            let mut drafts = Vec::with_capacity(records.len());
             let (common, lane, sort) = (&desk.common, desk.lane, Sort::Apply);
             let mut calls = Calls::default();
             for record in records {
-                let (key, tenure) = (record.key().clone(), &tenure);
-                let over = |record, wishes, ending| {
-                    let (key, tenure) = (key.clone(), tenure.clone());
-                    Finished { lane, key, sort, record, wishes, ending, tenure }
-                };
+                let key = record.key().clone();
                 if tenure.is_over() || record.is_deleting() || is_paused(&record) {
-                    finished.push(over(record, Wishes::default(), Ending::GivenUp));
+                    finished.push(Finished::given_up(lane, key, sort, record, tenure.clone()));
                     continue;
                 }
                 let cx = calls.context(common, record.clone(), (0, Cause::Boot.into()), true);
                 match calls.first_poll(common, &cx, Call::Create(record.clone())).await {
                     Ok(Ending::Returned(Ok(Action(next)))) if !matches!(next, Next::WaitFor(_)) => {
-                        done.push(Staged { key, record, sort, next, wishes: cx.take(), steps: 0 });
+                        let (children, wishes) = cx.take();
+                        drafts.push(children);
+                        done.push(Staged { key, record, sort, next, wishes, steps: 0 });
                         calls.keep(cx);
                     }
                     Ok(ending) => {
-                        finished.push(over(record, cx.take(), ending));
+                        finished.push(Finished::of(&cx, lane, key, sort, ending, tenure.clone()));
                         calls.keep(cx);
                     }
                     Err(reaction) => {
@@ -86,7 +84,7 @@ impl Runner {
                     }
                 }
             }
-            let batch = desk.stage(done, &tenure, &mut finished);
+            let batch = desk.stage(done, drafts, &tenure, &mut finished);
             runner.send(finished).await;
             if !batch.staged.is_empty() {
                 let landed = desk.parcel(batch, tenure).send().await;
@@ -100,14 +98,19 @@ impl Runner {
 // === impl Desk ===
 
 impl Desk {
-    /// Puts reactions that went well into one transaction, but for those that cannot be published.
-    fn stage(&self, done: Vec<Staged>, tenure: &Tenure, finished: &mut Vec<Finished>) -> Batch {
+    /// Puts reactions that went well, and what they publish, into one transaction, but for those that cannot be published.
+    fn stage(
+        &self,
+        done: Vec<Staged>,
+        drafts: Vec<Few<Draft>>,
+        tenure: &Tenure,
+        finished: &mut Vec<Finished>,
+    ) -> Batch {
         let mut steps = Vec::with_capacity(done.len());
         let mut ledger = self.ledger.lock();
         // It ends before the ledger is begun anew: what is staged is staged in that of its own time.
         let is_over = tenure.is_over();
-        let staged = done.into_iter().filter_map(|mut one| {
-            let children = std::mem::take(&mut one.wishes.children);
+        let staged = done.into_iter().zip(drafts).filter_map(|(one, children)| {
             let ending = if is_over {
                 Ending::GivenUp
             } else {
@@ -118,7 +121,8 @@ impl Desk {
                 }
             };
             let Staged { key, record, sort, wishes, .. } = one;
-            finished.push(Finished { lane: self.lane, key, sort, record, wishes, ending, tenure: tenure.clone() });
+            let (lane, children, tenure) = (self.lane, Few::None, tenure.clone());
+            finished.push(Finished { lane, key, sort, record, children, wishes, ending, tenure });
             None
         });
         Batch { staged: staged.collect(), steps }

@@ -12,9 +12,16 @@ use crate::engine::station::StationId;
 /// that is a newcomer, or has fallen back.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    owners: BTreeMap<Revision, Vec<(StationId, ObjectKey)>>,
+    owners: BTreeMap<Revision, Vec<Owners>>,
     /// Up to here, something may not be watched.
     unwatched: Revision,
+}
+
+/// Those of a controller for whom something was published in one transaction.
+#[derive(Debug)]
+struct Owners {
+    of: StationId,
+    keys: Box<[ObjectKey]>,
 }
 
 /// Transactions that are watched until every agent has them. An agent that never gets any further must not make this grow.
@@ -23,9 +30,9 @@ const MAX: usize = 100_000;
 // === impl Flights ===
 
 impl Flights {
-    /// What was published for an owner is on its way to agents.
-    pub(crate) fn watch(&mut self, at: Revision, station: StationId, owner: ObjectKey) {
-        self.owners.entry(at).or_default().push((station, owner));
+    /// What was published for owners, in one transaction, is on its way to agents.
+    pub(crate) fn watch(&mut self, at: Revision, station: StationId, owners: Box<[ObjectKey]>) {
+        self.owners.entry(at).or_default().push(Owners { of: station, keys: owners });
         while self.owners.len() > MAX
             && let Some((oldest, _)) = self.owners.pop_first()
         {
@@ -47,8 +54,9 @@ impl Flights {
     }
 
     /// Whose it is that an agent has applied between these, as far as it is watched.
-    pub(crate) fn between(&self, from: Revision, to: Revision) -> impl Iterator<Item = &(StationId, ObjectKey)> {
-        self.owners.range(from.next()..=to).flat_map(|(_, owners)| owners)
+    pub(crate) fn between(&self, from: Revision, to: Revision) -> impl Iterator<Item = (StationId, &ObjectKey)> {
+        let owners = self.owners.range(from.next()..=to).flat_map(|(_, owners)| owners);
+        owners.flat_map(|Owners { of, keys }| keys.iter().map(|key| (*of, key)))
     }
 
     /// Whether everything is watched that was published after this.

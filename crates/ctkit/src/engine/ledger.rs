@@ -7,7 +7,7 @@ use nimbus_store::{Draft, Record, Step};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
-    engine::{sending::Delivered, versions::Versions},
+    engine::sending::Delivered,
     few::Few,
     publications::{Owner, Publications},
 };
@@ -21,7 +21,6 @@ pub(crate) struct SharedLedger(Arc<Mutex<Ledger>>);
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) publications: Publications,
-    pub(crate) versions: Versions,
 }
 
 // === impl SharedLedger ===
@@ -40,17 +39,16 @@ impl Ledger {
         &mut self,
         key: &ObjectKey,
         record: &Record,
-        mut children: Few<Draft>,
+        children: Few<Draft>,
         steps: &mut Vec<Step>,
     ) -> Result<usize, Failure> {
-        self.versions.count(record, &mut children);
         // Most children say whose they are.
         let said = children.iter().find_map(|child| child.owner.as_ref()?.life_of(key));
         let uid = said.filter(|uid| record.has_uid(uid)).cloned().unwrap_or_else(|| record.to_uid());
-        let owner = Owner { key: key.clone(), uid };
+        let owner = Owner { key: key.clone(), uid, generation: record.generation() };
         let before = steps.len();
-        let staged = self.publications.stage(&owner, children);
-        steps.extend(staged.map_err(|collision| Failure::from(collision).with_code("COLLISION").permanent())?);
+        let staged = self.publications.stage(&owner, children, steps);
+        staged.map_err(|collision| Failure::from(collision).with_code("COLLISION").permanent())?;
         Ok(steps.len() - before)
     }
 
@@ -58,7 +56,7 @@ impl Ledger {
     pub(crate) fn committed(&mut self, delivered: &[Delivered]) {
         for one in delivered {
             self.publications.committed(&one.key);
-            self.versions.committed(&one.children);
+            self.publications.written(&one.children);
         }
     }
 }

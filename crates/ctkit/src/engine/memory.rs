@@ -31,7 +31,7 @@ impl Engine {
                     if self.is_anothers(station, &of) {
                         let at = &mut self.stations[station.0];
                         let shard = at.shard_of(&of);
-                        at.shards[shard].ledger.lock().versions.recall(&published);
+                        at.shards[shard].ledger.lock().publications.recall(&published);
                         at.known.entry(of.clone()).or_default().acked = Some(version);
                     }
                     self.memories.insert(key.clone(), (station, of));
@@ -62,7 +62,7 @@ impl Engine {
             let Some((_, version, published)) = memory.and_then(|record| self.read_memory(&record)) else { continue };
             let at = &mut self.stations[station.0];
             let shard = at.shard_of(&key);
-            at.shards[shard].ledger.lock().versions.recall(&published);
+            at.shards[shard].ledger.lock().publications.recall(&published);
             at.known.entry(key).or_default().acked.get_or_insert(version);
         }
     }

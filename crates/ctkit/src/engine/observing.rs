@@ -34,7 +34,7 @@ pub(crate) struct Observed {
     key: ObjectKey,
     record: Arc<Record>,
     /// The reaction after which it was looked.
-    round: u64,
+    round: u32,
     cx: Context,
     result: Result<Observation, Failure>,
 }
@@ -139,7 +139,7 @@ impl Engine {
             tracing::trace!(object = %key, "observation is out of date");
             return;
         }
-        let wishes = cx.take();
+        let (_, wishes) = cx.take();
         self.say(station, &key, &record, wishes.status, None);
         match result {
             Ok(Observation::Drifted(what)) => {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nimbus_core::{Failure, Kind, ObjectKey, panic_message};
-use nimbus_store::Record;
+use nimbus_store::{Draft, Record};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -18,6 +18,7 @@ use crate::{
     action::Action,
     context::{Context, Surroundings, Wishes},
     engine::{event::Event, starting::Sort, tenure::Tenure},
+    few::Few,
     queue::{Causes, Lane},
     reactor::{Call, Caller, ErasedReactor, Reaction},
 };
@@ -58,7 +59,9 @@ pub(crate) struct Finished {
     pub(crate) sort: Sort,
     /// What it was about.
     pub(crate) record: Arc<Record>,
-    /// What it wanted.
+    /// What it wanted to be published.
+    pub(crate) children: Few<Draft>,
+    /// What else it wanted.
     pub(crate) wishes: Wishes,
     pub(crate) ending: Ending,
     pub(crate) tenure: Tenure,
@@ -115,8 +118,7 @@ impl Runner {
                 let Start { lane, key, sort, work, common, tenure } = start;
                 let (cx, first) = match work {
                     _ if tenure.is_over() => {
-                        let (record, wishes) = (work.subject().clone(), Wishes::default());
-                        finished.push(Finished { lane, key, sort, record, wishes, ending: Ending::GivenUp, tenure });
+                        finished.push(Finished::given_up(lane, key, sort, work.subject().clone(), tenure));
                         continue;
                     }
                     Work::Call { call, subject, circumstances, publishes } => {
@@ -131,8 +133,7 @@ impl Runner {
                 };
                 match first {
                     Ok(ending) => {
-                        let (record, wishes) = (cx.object().clone(), cx.take());
-                        finished.push(Finished { lane, key, sort, record, wishes, ending, tenure });
+                        finished.push(Finished::of(&cx, lane, key, sort, ending, tenure));
                         calls.keep(cx);
                     }
                     Err(reaction) => runner.run_alone(Alone { lane, key, sort, cx, reaction, tenure }, common.deadline),
@@ -175,13 +176,28 @@ impl Work {
     }
 }
 
+// === impl Finished ===
+
+impl Finished {
+    /// How the reaction ended that these were the circumstances of.
+    pub(crate) fn of(cx: &Context, lane: Lane, key: ObjectKey, sort: Sort, ending: Ending, tenure: Tenure) -> Self {
+        let (children, wishes) = cx.take();
+        Self { lane, key, sort, record: cx.object().clone(), children, wishes, ending, tenure }
+    }
+
+    /// It did not begin.
+    pub(crate) fn given_up(lane: Lane, key: ObjectKey, sort: Sort, record: Arc<Record>, tenure: Tenure) -> Self {
+        let (children, wishes) = Default::default();
+        Self { lane, key, sort, record, children, wishes, ending: Ending::GivenUp, tenure }
+    }
+}
+
 // === impl Alone ===
 
 impl Alone {
     fn finish(self, ending: Ending) -> Finished {
         let Self { lane, key, sort, cx, tenure, .. } = self;
-        let (record, wishes) = (cx.object().clone(), cx.take());
-        Finished { lane, key, sort, record, wishes, ending, tenure }
+        Finished::of(&cx, lane, key, sort, ending, tenure)
     }
 }
 

@@ -8,10 +8,11 @@ use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
 use crate::{
     action::Next,
     context::Wishes,
-    engine::{ledger::SharedLedger, starting::Sort, station::StationId, tenure::Tenure, versions::Version},
+    engine::{ledger::SharedLedger, starting::Sort, station::StationId, tenure::Tenure},
     erased::ErasedTarget,
     few::Few,
     instances::{Permit, Shard, Shares},
+    publications::Version,
     source::CommitError,
 };
 

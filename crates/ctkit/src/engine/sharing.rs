@@ -11,7 +11,6 @@ use crate::{
         writeback::Writeback,
     },
     instances::{Shard, ShardEvent},
-    publications::Publications,
 };
 
 // === impl Engine ===
@@ -55,7 +54,8 @@ impl Engine {
         of.phase = Phase::Absent;
         of.stalled = None;
         let gone: Vec<_> = of.writeback.unforgotten().cloned().collect();
-        (of.ledger.lock().publications, of.writeback) = (Publications::default(), Writeback::default());
+        of.ledger.lock().publications.forget_owners();
+        of.writeback = Writeback::default();
         self.queue.close_group(of.group, now);
         self.queue.forget_group(of.group, now);
         self.unwritten.remove(&(station, shard));

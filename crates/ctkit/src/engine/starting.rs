@@ -127,7 +127,7 @@ impl Engine {
         };
         let at = &mut self.stations[station.0];
         let known = at.known.entry(key.clone()).or_default();
-        known.round += 1;
+        known.round = known.round.wrapping_add(1);
         known.running = at.rounds.is_some() && (sort != Sort::Withdraw || at.deletion == Deletion::Orphan);
         if sort != Sort::Status {
             known.begun = at.shards[shard].attempt;

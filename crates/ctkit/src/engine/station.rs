@@ -78,7 +78,7 @@ pub(crate) struct Known {
     /// A version that was tried since.
     pub(crate) tried: Option<Arc<Record>>,
     /// Counts reactions, so that whoever looked at the world meanwhile can be told apart.
-    pub(crate) round: u64,
+    pub(crate) round: u32,
     /// During which attempt to sync it was last looked at.
     pub(crate) begun: u64,
     /// The kit has written its status at this revision: what is older is not read again.
@@ -208,7 +208,7 @@ impl Station {
             boot.expect(key);
         }
         let known = self.known.entry(key.clone()).or_default();
-        (known.round, known.begun, known.tried) = (known.round + 1, attempt, Some(record));
+        (known.round, known.begun, known.tried) = (known.round.wrapping_add(1), attempt, Some(record));
     }
 }
 

@@ -1,6 +1,6 @@
 //! On whose behalf something is published.
 
-use nimbus_core::{ObjectKey, Uid};
+use nimbus_core::{Generation, ObjectKey, Uid};
 
 /// On whose behalf something is published: one life of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub(crate) struct Owner {
     pub(crate) key: ObjectKey,
     /// This life of it.
     pub(crate) uid: Uid,
+    /// How often its own spec changed.
+    pub(crate) generation: Generation,
 }
 
 // === impl Owner ===

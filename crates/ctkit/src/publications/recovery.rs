@@ -6,7 +6,7 @@ use nimbus_core::{Kind, ObjectKey};
 use nimbus_store::Record;
 use nimbus_wire::v1;
 
-use crate::publications::{Open, Publications};
+use crate::publications::{Open, Publications, Version};
 
 // === impl Publications ===
 
@@ -14,7 +14,7 @@ impl Publications {
     /// Begins again with what is on the target now. Nothing of it is sure to be wanted until its owner has published
     /// again; transactions that may still happen are not forgotten.
     pub(crate) fn recover(&mut self, records: &[Arc<Record>]) {
-        let before = std::mem::take(self);
+        let before = self.forget_owners();
         for record in records {
             match record.owner().and_then(|owner| owner_key(&owner)) {
                 Some(owner) => self.claim(&owner, record.key().clone()),
@@ -23,13 +23,27 @@ impl Publications {
         }
         for owner in before.open.keys() {
             for child in before.children(owner) {
-                if !self.claims.contains_key(child) {
+                if self.owner_of(child).is_none() {
                     self.claim(owner, child.clone());
                 }
             }
             self.open.insert(owner.clone(), Open::default());
         }
         self.unsettled = self.owners.keys().cloned().collect();
+        for record in records {
+            self.note(record.key(), Version::of_record(record));
+        }
+    }
+
+    /// Somebody else publishes from now on: whose children are is forgotten, and which versions of them there are is not.
+    /// Gives back the rest of what was known.
+    pub(crate) fn forget_owners(&mut self) -> Self {
+        let mut known = std::mem::take(&mut self.known);
+        known.retain(|_, of| {
+            of.owner = None;
+            of.version.is_some()
+        });
+        std::mem::replace(self, Self { known, ..Self::default() })
     }
 
     /// What must be kept when a sync ends: children of owners that have not published since the start, and children

@@ -13,7 +13,7 @@ use crate::{
 fn watching(revisions: impl IntoIterator<Item = u64>) -> Flights {
     let mut flights = Flights::default();
     for revision in revisions {
-        flights.watch(Revision(revision), StationId(0), key(&format!("o{revision}")));
+        flights.watch(Revision(revision), StationId(0), [key(&format!("o{revision}"))].into());
     }
     flights
 }

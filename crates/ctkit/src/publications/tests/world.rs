@@ -18,7 +18,7 @@ pub(crate) fn child(name: &str) -> ObjectKey {
 
 pub(crate) fn owner(name: &str, life: u64) -> Owner {
     let key = ObjectKey::new(Kind::new("demo.v1.Owner").unwrap(), "", name).unwrap();
-    Owner { key, uid: Uid::new(&format!("{name}-{life}")).unwrap() }
+    Owner { key, uid: Uid::new(&format!("{name}-{life}")).unwrap(), generation: Generation(1) }
 }
 
 pub(crate) fn draft(name: &str) -> Draft {
@@ -81,6 +81,7 @@ pub(crate) fn names<'a>(keys: impl IntoIterator<Item = &'a ObjectKey>) -> String
 impl Publications {
     /// As [`Publications::stage`], with all steps in a list.
     pub(crate) fn staged(&mut self, owner: &Owner, drafts: Few<Draft>) -> Result<Vec<Step>, Collision> {
-        self.stage(owner, drafts).map(Iterator::collect)
+        let mut steps = Vec::new();
+        self.stage(owner, drafts, &mut steps).map(|()| steps)
     }
 }
