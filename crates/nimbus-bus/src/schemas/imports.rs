@@ -58,8 +58,11 @@ pub(crate) fn closure<'a>(files: &'a Files, file: &'a Arc<File>) -> Vec<&'a Arc<
 ///
 /// The linker of prost-reflect 0.16 does not follow public imports of public imports, unless it has seen a file before:
 /// then it follows them again, in exponential time, or without end in a circle. So it is not shown any.
-pub(super) fn without_public_imports(files: &Files, file: &Arc<File>) -> Vec<u8> {
-    /// Field number of `FileDescriptorProto.public_dependency`.
+///
+/// Where things stand in a file is for errors to say, and takes most of the memory; the files of the bus have none.
+pub(super) fn to_be_linked(files: &Files, file: &Arc<File>) -> Vec<u8> {
+    /// Field numbers of `FileDescriptorProto`.
+    const SOURCE_CODE_INFO: u32 = 9;
     const PUBLIC_DEPENDENCY: u32 = 10;
 
     let mut visible: HashSet<&str> = file.imports.iter().map(String::as_str).collect();
@@ -73,7 +76,8 @@ pub(super) fn without_public_imports(files: &Files, file: &Arc<File>) -> Vec<u8>
     }
 
     let mut bytes = Vec::with_capacity(file.bytes.len());
-    for record in Records::new(&file.bytes).flatten().filter(|record| record.number != PUBLIC_DEPENDENCY) {
+    let is_wanted = |number| number != PUBLIC_DEPENDENCY && !(file.built_in && number == SOURCE_CODE_INFO);
+    for record in Records::new(&file.bytes).flatten().filter(|record| is_wanted(record.number)) {
         bytes.extend_from_slice(&file.bytes[record.start..record.end]);
     }
     // Repeated fields may be appended to.

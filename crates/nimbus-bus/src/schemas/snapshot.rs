@@ -46,7 +46,7 @@ impl Snapshot {
         imports::verify(&files)?;
         let mut set = Vec::with_capacity(files.values().map(|file| file.bytes.len() + 16).sum());
         for file in files.values() {
-            imports::append_to_set(&mut set, &imports::without_public_imports(&files, file));
+            imports::append_to_set(&mut set, &imports::to_be_linked(&files, file));
         }
         let pool = DescriptorPool::decode(set.as_slice()).map_err(|error| SchemaError::BadFile {
             file: error.file().unwrap_or("descriptor set").to_owned(),
