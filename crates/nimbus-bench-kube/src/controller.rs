@@ -28,9 +28,13 @@ pub(crate) struct Finish {
 }
 
 /// Runs a controller until every object has its child.
-pub(crate) async fn run(arguments: &Arguments, publisher: &Arc<Publisher>) -> anyhow::Result<Finish> {
+pub(crate) async fn run(
+    arguments: &Arguments,
+    workloads: Vec<Workload>,
+    publisher: &Arc<Publisher>,
+) -> anyhow::Result<Finish> {
     let config = Config::default().concurrency(arguments.concurrency);
-    let events = events(arguments.objects, arguments.payload);
+    let events = events(workloads);
     let context = publisher.clone();
     match (arguments.stream, arguments.run) {
         (How::Own, Run::Spawned) => {
@@ -107,7 +111,7 @@ where
 /// Publishes the child of an object.
 async fn reconcile(workload: Arc<Workload>, publisher: Arc<Publisher>) -> Result<Action, PublishError> {
     if let Some(placement) = workload.placement() {
-        publisher.publish(placement)?;
+        publisher.publish(placement).await?;
     }
     publisher.report(workload.metadata.generation)?;
     Ok(Action::await_change())

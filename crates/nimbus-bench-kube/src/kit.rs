@@ -6,12 +6,12 @@ mod target;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Store};
+use ctkit::{Action, Context, Controller, Failure, Manager, Object, Reactor, Record, Store};
 use nimbus_core::Spec as _;
 use parking_lot::Mutex;
 
 use self::{
-    source::Workloads,
+    source::{Workloads, pages},
     target::{Counted, Map},
 };
 use crate::{
@@ -28,21 +28,37 @@ struct Placements {
     remembers: bool,
 }
 
+/// What there is before a controller runs.
+pub(crate) struct Setting {
+    pages: Vec<Vec<Arc<Record>>>,
+    store: Option<Store>,
+}
+
+impl Setting {
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        let store = matches!(arguments.publish, Publish::Collection).then(Store::in_memory);
+        Self { pages: pages(arguments.objects, arguments.payload), store }
+    }
+}
+
 /// Runs a controller until everything is written.
-pub(crate) async fn run(arguments: &Arguments, progress: &Arc<Progress>) -> anyhow::Result<Finish> {
-    let source = Workloads::new(arguments.objects, arguments.payload, progress.clone());
+pub(crate) async fn run(
+    arguments: &Arguments,
+    Setting { pages, store }: Setting,
+    progress: &Arc<Progress>,
+) -> anyhow::Result<Finish> {
+    let source = Workloads::new(arguments.objects, pages, progress.clone());
     let writes = source.writes();
     let controller = Controller::new::<WorkloadMessage>(Placements { remembers: arguments.remember });
     let controller = controller.named("bench").publishes::<PlacementSpec>();
     let controller = if arguments.status { controller } else { controller.without_ready_condition() };
-    let (finish, children) = match arguments.publish {
-        Publish::Map => {
-            let map = Map::default();
+    let (finish, children) = match store {
+        None => {
+            let map = Map::new(arguments.objects as usize);
             let manager = Manager::between(source, Counted::new(map.clone(), progress.clone()));
             (finish(manager.controller(controller).build()?, progress).await?, map.len())
         }
-        Publish::Collection => {
-            let store = Store::in_memory();
+        Some(store) => {
             let manager = Manager::between(source, Counted::new(store.clone(), progress.clone()));
             let finish = finish(manager.controller(controller).build()?, progress).await?;
             (finish, store.snapshot().list(&PlacementSpec::kind()).count())

@@ -1,16 +1,19 @@
 //! Measures a controller of ours and a kube-runtime controller: both list many objects and publish one child for each.
 //!
-//! What is measured is the controller and nothing around it: no API server, no HTTP, no JSON on the way in. For
-//! kube-runtime, the objects
-//! are made on the fly and come from a stream of watcher events as a list does (`Init`, `InitApply` for each,
-//! `InitDone`, then silence), go through a reflector into its store, and are scheduled and reconciled by kube-runtime.
-//! The reconciler builds a child with a name, labels and an owner reference of its parent, and publishes it: as JSON into
-//! a map of this process, as a client would send it (`--publish map`), or with a transaction of its own into a
-//! collection of nimbus (`--publish collection`). Parents and children stay in memory.
+//! What is measured is the controller and nothing around it: no API server and no network. For kube-runtime, the objects
+//! come from a stream of watcher events as a list does (`Init`, `InitApply` for each, `InitDone`, then silence), go
+//! through a reflector into its store, and are scheduled and reconciled by kube-runtime. The reconciler builds a child
+//! with a name, labels and an owner reference of its parent, and publishes it (`--publish`):
 //!
-//! For ours, a source lists the same objects as records, made on the fly, and an ordinary manager reacts to them. Its
-//! children go, encoded as they would travel, into a map (`--publish map`), or into the collection of a bus in this
-//! process (`--publish collection`).
+//! - `client`: through the client that every controller of its kind publishes with, by server-side apply. Behind the
+//!   client is a mock of an API server in this process, which keeps what it is sent and answers with the same bytes;
+//! - `map`: without that client, as JSON into a map. This is less than any real one of its kind does;
+//! - `collection`: with a transaction of its own into a collection of nimbus.
+//!
+//! For ours, a source lists the same objects as records, and an ordinary manager reacts to them. Its children go,
+//! encoded as they would travel, into a map (`client` and `map`), or into the collection of a bus in this process.
+//! Parents and children stay in memory on both sides. What is listed is made before the clock starts, on both sides, and
+//! so is room in the maps.
 //!
 //! Both do the same: no statuses are written, or with `--status` each side writes the status of every object, encoded as
 //! it would be sent, to the source, which counts and forgets it. What ours does beside that cannot be left out: it
@@ -21,12 +24,14 @@
 //! told of the objects before.
 //!
 //! Time is from the first event to the last child, and to the last status if there are any. Memory is the peak of the
-//! process, and each round has a process of its own. The defaults are what is fastest with 100,000 objects: an ordinary [`Controller`](kube_runtime::Controller) on a
-//! runtime of many threads, with its concurrency limited. Both of its queues are hash maps that are searched from the
-//! beginning for each object, so many reconciliations at a time make the one slow, and few the other. What needs least
-//! memory is `--stream shared --run inline --threads 0 --concurrency 0`, at some cost in time. `--run direct` is the same
-//! work without kube-runtime.
+//! process, and each round has a process of its own. The defaults are what is fastest with 100,000 objects: an ordinary
+//! [`Controller`](kube_runtime::Controller) on a runtime of many threads, with its concurrency limited. Both of its
+//! queues are hash maps that are searched from the beginning for each object, so many reconciliations at a time make the
+//! one slow, and few the other. It runs on the main thread, and with its client it is faster if that leaves a core to it.
+//! What needs least memory is `--stream shared --run inline --threads 0 --concurrency 0`, at some cost in time.
+//! `--run direct` is the same work without kube-runtime.
 
+mod api_server;
 mod controller;
 mod kit;
 mod progress;
@@ -39,6 +44,7 @@ mod usage;
 use std::{
     process::{Command, ExitCode, Stdio},
     sync::Arc,
+    thread,
 };
 
 use anyhow::{Context as _, ensure};
@@ -68,10 +74,10 @@ struct Arguments {
     rounds: u64,
 
     /// Where the children go.
-    #[arg(long, value_enum, default_value_t = Publish::Map)]
+    #[arg(long, value_enum, default_value_t = Publish::Client)]
     publish: Publish,
 
-    /// Both write the status of every object.
+    /// Both write the status of every object. Not with `--publish client`.
     #[arg(long)]
     status: bool,
 
@@ -95,7 +101,8 @@ struct Arguments {
     #[arg(long, default_value_t = 512)]
     concurrency: u16,
 
-    /// Worker threads, one for each core if not said; 0 is a runtime on the main thread.
+    /// Worker threads, if not said what is fastest: one for each core, and one less for kube-runtime with its client; 0 is a
+    /// runtime on the main thread.
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=256))]
     threads: Option<u16>,
 }
@@ -112,7 +119,9 @@ enum System {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Publish {
-    /// As JSON into a map by name.
+    /// Into a map by name: those of kube-runtime by its client and the mock of an API server, ours as a target gets them.
+    Client,
+    /// The same without the client.
     Map,
     /// Into a collection of nimbus, a transaction for each.
     Collection,
@@ -148,6 +157,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let is_client = matches!(arguments.publish, Publish::Client);
+    ensure!(!(arguments.status && is_client), "the mock takes no statuses (hint: --publish map or collection)");
     let systems = match arguments.system {
         System::Both => vec![System::Kube, System::Kit],
         one if arguments.rounds == 1 => {
@@ -184,19 +195,30 @@ fn measure(arguments: &Arguments, system: System) -> anyhow::Result<Round> {
         Some(0) => runtime::Builder::new_current_thread(),
         _ => runtime::Builder::new_multi_thread(),
     };
-    if let Some(threads @ 1..) = arguments.threads {
-        builder.worker_threads(threads.into());
+    match arguments.threads {
+        Some(0) => {}
+        Some(threads) => drop(builder.worker_threads(threads.into())),
+        None if system == System::Kube && matches!(arguments.publish, Publish::Client) => {
+            let cores = thread::available_parallelism()?.get();
+            builder.worker_threads((cores - 1).max(1));
+        }
+        None => {}
     }
     let runtime = builder.enable_time().build()?;
     let progress = Arc::new(Progress::new(arguments.objects * (1 + u64::from(arguments.status))));
-    let before = Usage::now()?;
-    let began = Instant::now();
     if system == System::Kit {
-        let finish = runtime.block_on(kit::run(arguments, &progress))?;
+        let setting = kit::Setting::new(arguments);
+        let (before, began) = (Usage::now()?, Instant::now());
+        let finish = runtime.block_on(kit::run(arguments, setting, &progress))?;
         return Ok(Round::new("ctkit", arguments.objects, finish.at - began, before, finish.usage));
     }
+    // A client runs a task of its own.
+    let within = runtime.enter();
     let publisher = Arc::new(Publisher::new(arguments, progress)?);
-    let finish = runtime.block_on(controller::run(arguments, &publisher))?;
+    drop(within);
+    let workloads = source::workloads(arguments.objects, arguments.payload);
+    let (before, began) = (Usage::now()?, Instant::now());
+    let finish = runtime.block_on(controller::run(arguments, workloads, &publisher))?;
     publisher.check(arguments.objects)?;
     Ok(Round::new("kube-runtime", arguments.objects, finish.at - began, before, finish.usage))
 }

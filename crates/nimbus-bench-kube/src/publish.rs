@@ -4,6 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use anyhow::ensure;
 use bytes::Bytes;
+use kube_client::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
 use kube_core::ObjectMeta;
 use nimbus_core::{Annotations, Audience, Epoch, Invalid, Kind, Labels, ObjectKey, PublisherId, Spec as _};
 use nimbus_store::{Collection, Config, Draft, Op, Refused, Txn};
@@ -14,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::{
     Arguments, Publish,
+    api_server::ApiServer,
     progress::Progress,
     resource::{Placement, PlacementSpec, WorkloadStatus},
 };
@@ -27,6 +32,7 @@ pub(crate) struct Publisher {
 }
 
 enum Target {
+    Client(Client, ApiServer),
     Map(Mutex<HashMap<String, Bytes>>),
     Collection { collection: Collection, kind: Kind, publisher: PublisherId },
 }
@@ -36,6 +42,8 @@ enum Target {
 pub(crate) enum PublishError {
     #[error("cannot encode a child or a status")]
     Encode(#[from] serde_json::Error),
+    #[error("cannot apply a child")]
+    Apply(#[from] kube_client::Error),
     #[error(transparent)]
     Invalid(#[from] Invalid),
     #[error(transparent)]
@@ -47,7 +55,11 @@ pub(crate) enum PublishError {
 impl Publisher {
     pub(crate) fn new(arguments: &Arguments, progress: Arc<Progress>) -> anyhow::Result<Self> {
         let target = match arguments.publish {
-            Publish::Map => Target::Map(Mutex::default()),
+            Publish::Client => {
+                let server = ApiServer::new(arguments.objects as usize);
+                Target::Client(Client::new(server.clone(), "default"), server)
+            }
+            Publish::Map => Target::Map(Mutex::new(HashMap::with_capacity(arguments.objects as usize))),
             Publish::Collection => Target::Collection {
                 collection: Collection::new(Config::new(Epoch(1))),
                 kind: PlacementSpec::kind(),
@@ -57,9 +69,15 @@ impl Publisher {
         Ok(Self { target, progress, status: arguments.status })
     }
 
-    /// Encodes a child and keeps it.
-    pub(crate) fn publish(&self, child: Placement) -> Result<(), PublishError> {
+    /// Publishes a child.
+    pub(crate) async fn publish(&self, child: Placement) -> Result<(), PublishError> {
         match &self.target {
+            Target::Client(client, _) => {
+                let namespace = child.metadata.namespace.as_deref().unwrap_or_default();
+                let placements = Api::<Placement>::namespaced(client.clone(), namespace);
+                let name = child.metadata.name.as_deref().unwrap_or_default();
+                placements.patch(name, &PatchParams::apply("bench"), &Patch::Apply(&child)).await?;
+            }
             Target::Map(map) => {
                 let encoded = serde_json::to_vec(&child)?;
                 map.lock().insert(child.metadata.name.unwrap_or_default(), encoded.into());
@@ -91,6 +109,7 @@ impl Publisher {
     /// Checks that every child is there once.
     pub(crate) fn check(&self, children: u64) -> anyhow::Result<()> {
         let held = match &self.target {
+            Target::Client(_, server) => server.len(),
             Target::Map(map) => map.lock().len(),
             Target::Collection { collection, kind, .. } => {
                 collection.state().kind(kind).map_or(0, |kind| kind.all().len())

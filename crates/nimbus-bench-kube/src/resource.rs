@@ -22,11 +22,11 @@ pub(crate) struct WorkloadSpec {
 }
 
 /// What is published for each [`Workload`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Placement {
-    api_version: &'static str,
-    kind: &'static str,
+    api_version: Cow<'static, str>,
+    kind: Cow<'static, str>,
     pub(crate) metadata: ObjectMeta,
     pub(crate) spec: PlacementSpec,
 }
@@ -56,7 +56,7 @@ struct Condition {
 }
 
 /// Both a part of the JSON and a message: each publisher takes what it needs.
-#[derive(Clone, Serialize, prost::Message)]
+#[derive(Clone, Serialize, Deserialize, prost::Message)]
 pub(crate) struct PlacementSpec {
     #[prost(string, tag = "1")]
     zone: String,
@@ -105,8 +105,8 @@ impl Workload {
     pub(crate) fn placement(&self) -> Option<Placement> {
         let (Self { metadata, spec }, false) = (self, self.spec.paused) else { return None };
         Some(Placement {
-            api_version: "bench.nimbus.dev/v1",
-            kind: "Placement",
+            api_version: Cow::Borrowed("bench.nimbus.dev/v1"),
+            kind: Cow::Borrowed("Placement"),
             metadata: ObjectMeta {
                 name: Some(format!("{}-placement", metadata.name.as_deref()?)),
                 namespace: metadata.namespace.clone(),
@@ -141,6 +141,37 @@ impl Resource for Workload {
 
     fn plural((): &()) -> Cow<'_, str> {
         "workloads".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+// === impl Placement ===
+
+impl Resource for Placement {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Placement".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "bench.nimbus.dev".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "placements".into()
     }
 
     fn meta(&self) -> &ObjectMeta {

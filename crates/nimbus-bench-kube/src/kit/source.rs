@@ -1,7 +1,8 @@
 //! A source that has something to list and then nothing to say.
 
 use std::{
-    collections::BTreeMap,
+    fmt::Write as _,
+    mem,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use arrayvec::ArrayString;
 use bytes::Bytes;
 use ctkit::{Acquired, CommitError, Event, Guard, Held, Leases, Record, Source, WatchError};
 use nimbus_core::{
@@ -16,14 +18,15 @@ use nimbus_core::{
     ScopeHash, Spec as _, Uid,
 };
 use nimbus_store::{Committed, Content, Op, Slot, Txn};
+use parking_lot::Mutex;
 use tokio_stream::{Stream, StreamExt as _};
 
 use crate::{progress::Progress, resource::WorkloadMessage};
 
-/// Lists objects, each made when it is asked for. Takes what is written, counts it and forgets it.
+/// Lists objects, once. Takes what is written, counts it and forgets it.
 pub(crate) struct Workloads {
     objects: u64,
-    payload: u32,
+    pages: Mutex<Vec<Vec<Arc<Record>>>>,
     writes: Arc<AtomicU64>,
     progress: Arc<Progress>,
 }
@@ -37,8 +40,8 @@ const BEFORE: u64 = 1_000_000;
 // === impl Workloads ===
 
 impl Workloads {
-    pub(crate) fn new(objects: u64, payload: u32, progress: Arc<Progress>) -> Self {
-        Self { objects, payload, writes: Arc::default(), progress }
+    pub(crate) fn new(objects: u64, pages: Vec<Vec<Arc<Record>>>, progress: Arc<Progress>) -> Self {
+        Self { objects, pages: Mutex::new(pages), writes: Arc::default(), progress }
     }
 
     /// How many writes it has taken.
@@ -53,16 +56,14 @@ impl Source for Workloads {
         kind: &Kind,
         _from: Option<Position>,
     ) -> impl Stream<Item = Result<Event, WatchError>> + Send + 'static {
-        let objects = if *kind == WorkloadMessage::kind() { self.objects } else { 0 };
-        let payload = self.payload;
-        let (kind, manager) = (kind.clone(), PublisherId::new("user").expect("it is a name"));
-        let page = move |first: u64| {
-            let numbers = first..objects.min(first + PAGE);
-            Event::Listing(numbers.map(|number| record(&kind, &manager, number, payload)).collect())
-        };
-        let pages = (0..objects).step_by(PAGE as usize).map(page);
-        let position = Position { epoch: Epoch(1), revision: Revision(BEFORE + objects), scope: ScopeHash(0) };
-        let events = pages.chain(std::iter::once(Event::Listed(position))).map(Ok);
+        let pages = if *kind == WorkloadMessage::kind() { mem::take(&mut *self.pages.lock()) } else { Vec::new() };
+        let revision = Revision(BEFORE + self.objects);
+        let position = Position { epoch: Epoch(1), revision, scope: ScopeHash(0) };
+        let events = pages
+            .into_iter()
+            .map(Event::Listing)
+            .chain(std::iter::once(Event::Listed(position)))
+            .map(Ok);
         tokio_stream::iter(events).chain(tokio_stream::pending())
     }
 
@@ -93,15 +94,27 @@ impl Leases for Workloads {
     }
 }
 
+/// What is listed, in pages.
+pub(crate) fn pages(objects: u64, payload: u32) -> Vec<Vec<Arc<Record>>> {
+    let (kind, manager) = (WorkloadMessage::kind(), PublisherId::new("user").expect("it is a name"));
+    let page = |first: u64| {
+        let numbers = first..objects.min(first + PAGE);
+        numbers.map(|number| record(&kind, &manager, number, payload)).collect()
+    };
+    (0..objects).step_by(PAGE as usize).map(page).collect()
+}
+
 /// The n-th object, with what the other side has in it.
 fn record(kind: &Kind, manager: &PublisherId, number: u64, payload: u32) -> Arc<Record> {
     let message = WorkloadMessage::new(number, payload);
-    let labels = BTreeMap::from([("zone".to_owned(), message.zone.clone())]);
+    let (mut name, mut uid) = (ArrayString::<16>::new(), ArrayString::<36>::new());
+    write!(name, "workload-{number:07}").expect("there is room for it");
+    write!(uid, "00000000-0000-4000-8000-{number:012x}").expect("there is room for it");
     let content = Content {
-        key: ObjectKey::new(kind.clone(), "default", &format!("workload-{number:07}")).expect("it is a name"),
-        uid: Uid::new(&format!("00000000-0000-4000-8000-{number:012x}")).expect("it is a name"),
+        key: ObjectKey::new(kind.clone(), "default", &name).expect("it is a name"),
+        uid: Uid::new(&uid).expect("it is a name"),
         generation: Generation(1),
-        labels: Labels::new(&labels).expect("they are labels"),
+        labels: Labels::try_from([("zone", &*message.zone)]).expect("it is a label"),
         refs: Arc::default(),
         owner: None,
         manager: manager.clone(),

@@ -1,14 +1,11 @@
 //! Where the children go: a stand-in for the bus, in this process.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use ctkit::{CommitError, Guard, OpenSync, Record, SyncEnded, Target, TargetEvent};
-use nimbus_core::{Epoch, Kind, ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Effect, Op, Outcome, SyncSummary, Txn};
+use nimbus_core::{Epoch, KeyHashes, KeyMap, Kind, ObjectKey, PublisherId, Revision};
+use nimbus_store::{Committed, Draft, Effect, Op, Outcome, Step, SyncSummary, Txn};
 use nimbus_wire::v1;
 use parking_lot::Mutex;
 use tokio_stream::{Stream, StreamExt as _};
@@ -21,10 +18,10 @@ pub(crate) struct Counted<T> {
     progress: Arc<Progress>,
 }
 
-/// Takes children, encoded as they would travel, into a map by name.
-#[derive(Clone, Default)]
+/// Takes children, encoded as they would travel, into a map by what they are called.
+#[derive(Clone)]
 pub(crate) struct Map {
-    children: Arc<Mutex<HashMap<String, Bytes>>>,
+    children: Arc<Mutex<KeyMap<Bytes>>>,
 }
 
 /// A sync with nothing to sweep.
@@ -85,6 +82,11 @@ impl<T: Target> Target for Counted<T> {
 // === impl Map ===
 
 impl Map {
+    /// With room for so many.
+    pub(crate) fn new(children: usize) -> Self {
+        Self { children: Arc::new(Mutex::new(KeyMap::with_capacity_and_hasher(children, KeyHashes::default()))) }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.children.lock().len()
     }
@@ -99,18 +101,19 @@ impl Target for Map {
 
     async fn commit_shared(&self, txn: Arc<Txn>) -> Result<Committed, CommitError> {
         let revision = Revision(1);
-        let mut outcomes = Vec::with_capacity(txn.steps.len());
+        let encode = |step: &Step| match &step.op {
+            Op::Upsert(draft) => Ok((draft.key.clone(), draft.encoded(&txn.publisher, revision).into())),
+            _ => Err(CommitError::Invalid { key: None, message: "children are published only".to_owned() }),
+        };
+        let encoded: Vec<(ObjectKey, Bytes)> = txn.steps.iter().map(encode).collect::<Result<_, _>>()?;
         let mut children = self.children.lock();
-        for step in &txn.steps {
-            let Op::Upsert(draft) = &step.op else {
-                return Err(CommitError::Invalid { key: None, message: "children are published only".to_owned() });
-            };
-            let (name, uid, generation) = (draft.key.name().to_owned(), draft.uid.clone(), draft.generation);
-            let before = children.insert(name, draft.encoded(&txn.publisher, revision).into());
-            let effect = if before.is_some() { Effect::Updated } else { Effect::Created };
-            outcomes.push(Outcome { effect, uid, generation: generation.unwrap_or_default(), revision });
-        }
-        Ok(Committed { revision, outcomes })
+        let written = encoded.into_iter().map(|(key, child)| children.insert(key, child));
+        let effects = written.map(|before| if before.is_some() { Effect::Updated } else { Effect::Created });
+        let outcome = |(effect, step): (Effect, &Step)| {
+            let Op::Upsert(Draft { uid, generation, .. }) = &step.op else { unreachable!("it was encoded") };
+            Outcome { effect, uid: uid.clone(), generation: generation.unwrap_or_default(), revision }
+        };
+        Ok(Committed { revision, outcomes: effects.zip(&txn.steps).map(outcome).collect() })
     }
 
     async fn begin_sync(
