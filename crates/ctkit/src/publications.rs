@@ -86,8 +86,8 @@ impl Publications {
         mut drafts: Few<Draft>,
         steps: &mut Vec<Step>,
     ) -> Result<(), Collision> {
-        self.outlook.saw();
         let (wanted, fresh) = self.check(owner, &mut drafts)?;
+        self.outlook.saw(fresh.len());
         let gone = if planted::is(Bug::ForgetChild) { Vec::new() } else { self.gone(&owner.key, &drafts) };
         for child in fresh.iter() {
             self.claim(&owner.key, child.clone());
@@ -172,7 +172,7 @@ impl Publications {
         }
     }
 
-    /// So many owners are about to be looked at since the last start, as far as is known.
+    /// So many owners are looked at in all since the last start, as far as is known; none, when that is over.
     pub(crate) fn expect(&mut self, owners: usize) {
         self.outlook.expect(owners);
     }
@@ -229,8 +229,8 @@ impl Publications {
 
     /// A child that was nobody's becomes an owner's.
     fn claim(&mut self, owner: &ObjectKey, child: ObjectKey) {
-        self.outlook.make_room(&mut self.owners);
-        self.outlook.make_room(&mut self.known);
+        self.outlook.make_room(&mut self.owners, 1);
+        self.outlook.make_room(&mut self.known, usize::MAX);
         let entry = self.owners.entry(owner.clone());
         let owner = entry.key().clone();
         entry.or_default().push(child.clone());

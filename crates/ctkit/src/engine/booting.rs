@@ -32,8 +32,8 @@ pub(crate) struct Boot {
     listed: VecDeque<Arc<Record>>,
     /// The list has not ended.
     lists: bool,
-    /// So many objects are to be looked at, as far as they are listed.
-    total: usize,
+    /// There is room for so many objects.
+    room: usize,
     /// In the queue, and not looked at yet.
     waiting: KeySet,
     begun: Instant,
@@ -61,7 +61,7 @@ pub(crate) struct Part {
 
 /// Objects that are put into the queue at once. Enough for whoever takes them out not to run dry; the others take up no
 /// room there.
-const PART: usize = 1024;
+const PART: usize = 2048;
 
 /// How long a sync waits for objects that fail. Most failures pass, and an object that never succeeds must not keep its kind
 /// incomplete for ever.
@@ -82,7 +82,6 @@ impl Engine {
         let at = &mut self.stations[station.0];
         let (edits, lists) = (at.edits(), !at.listed);
         let rest = Rest { edits, list: at.snapshot(), after: None };
-        let total = rest.list.len(&at.kind) / at.shards.len();
         let of = &mut at.shards[shard];
         let mut ledger = of.ledger.lock();
         ledger.publications.recover(&before);
@@ -91,7 +90,7 @@ impl Engine {
         drop(ledger);
         let before = before.into_iter().map(|record| (record.key().clone(), record)).collect();
         let (listed, waiting) = (VecDeque::new(), KeySet::default());
-        of.phase = Phase::Booting(Boot { sync, before, rest: Some(rest), listed, lists, total, waiting, begun: now });
+        of.phase = Phase::Booting(Boot { sync, before, rest: Some(rest), listed, lists, room: 0, waiting, begun: now });
         at.make_room();
         if !lists {
             at.look_for_gone(shard, &mut self.queue, now);
@@ -111,7 +110,6 @@ impl Engine {
             if !boot.lists {
                 continue;
             }
-            let before = boot.listed.len();
             if shards == 1 {
                 // Nobody need look at any of them before its turn has come.
                 boot.listed.extend(records.drain(..));
@@ -119,7 +117,6 @@ impl Engine {
                 boot.listed
                     .extend(records.extract_if(.., |record| shard_of(record.key(), shards) == shard));
             }
-            boot.total += boot.listed.len() - before;
         }
         self.stations[station.0].make_room();
         records
@@ -194,7 +191,10 @@ impl Engine {
         };
         // What was published for objects that have failed since stays, as it is by now: they may be published again before
         // the bus hears this.
-        let keep = if planted::is(Bug::KeepNothing) { Vec::new() } else { of.ledger.lock().publications.survivors() };
+        let mut ledger = of.ledger.lock();
+        let keep = if planted::is(Bug::KeepNothing) { Vec::new() } else { ledger.publications.survivors() };
+        ledger.publications.expect(0);
+        drop(ledger);
         let (attempt, runner) = (of.attempt, self.runner.clone());
         self.runner.tracker.spawn(async move {
             let closed = async {
@@ -302,16 +302,21 @@ impl Station {
         Some(again)
     }
 
-    /// Makes room for what is to be looked at, before there is much that would have to be moved.
+    /// Makes room for what is to be looked at, as far as it is listed, before there is much that would have to be moved.
     fn make_room(&mut self) {
-        let mut total = 0;
-        for of in &self.shards {
-            if let Phase::Booting(boot) = &of.phase {
-                total += boot.total;
-                of.ledger.lock().publications.expect(boot.total);
+        // Shards are of much the same size.
+        let each = self.snapshot().len(&self.kind).div_ceil(self.shards.len());
+        let mut all = 0;
+        for of in &mut self.shards {
+            let Phase::Booting(boot) = &mut of.phase else { continue };
+            all += each;
+            // Not for every part of a list: others wait for the ledger.
+            if each > boot.room + boot.room / 4 {
+                boot.room = each;
+                of.ledger.lock().publications.expect(each);
             }
         }
-        self.known.reserve(total.saturating_sub(self.known.len()));
+        self.known.reserve(all.saturating_sub(self.known.len()));
     }
 
     /// Whether there are objects that were listed and are not in the queue yet.

@@ -86,8 +86,11 @@ impl Runner {
             }
             let batch = desk.stage(done, drafts, &tenure, &mut finished);
             runner.send(finished).await;
-            if !batch.staged.is_empty() {
-                let landed = desk.parcel(batch, tenure).send().await;
+            if batch.staged.is_empty() {
+                return;
+            }
+            for part in batch.parts() {
+                let landed = desk.parcel(part, tenure.clone()).send().await;
                 // Nobody listens once the engine has stopped, and then nobody wants to know.
                 drop(runner.events.send(Event::Landed(landed)).await);
             }

@@ -255,6 +255,12 @@ impl Engine {
     }
 
     fn send(&mut self, station: StationId, shard: usize, batch: Batch, hurry: Hurry) {
+        for part in batch.parts() {
+            self.send_part(station, shard, part, hurry);
+        }
+    }
+
+    fn send_part(&mut self, station: StationId, shard: usize, batch: Batch, hurry: Hurry) {
         let of = &self.stations[station.0].shards[shard];
         let parcel = of.desk().parcel(batch, of.tenure.clone());
         let mut sending = Box::pin(parcel.send());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nimbus_core::{ObjectKey, PublisherId, Revision};
-use nimbus_store::{Committed, Effect, Guard, Record, Step, Txn};
+use nimbus_store::{Committed, Effect, Guard, Op, Record, Step, Txn};
 
 use crate::{
     action::Next,
@@ -84,9 +84,47 @@ pub(crate) struct Child {
     pub(crate) version: Option<Version>,
 }
 
+/// Steps of a transaction, but for those of one reaction. A bus takes twice as many and more, unless told otherwise.
+const STEPS: usize = 4096;
+
+/// Bytes of a transaction, but for those of one reaction: a quarter of what a bus takes, unless told otherwise.
+const BYTES: usize = 1 << 20;
+
+/// Of a step, beside its spec, as far as it matters here.
+const AROUND: usize = 256;
+
 // === impl Batch ===
 
 impl Batch {
+    /// In parts of which each is small enough for a transaction, if none of the reactions is too large by itself.
+    pub(crate) fn parts(self) -> Vec<Self> {
+        let size = |step: &Step| match &step.op {
+            Op::Upsert(draft) => AROUND + draft.spec.len(),
+            _ => AROUND,
+        };
+        let is_small = |steps: &[Step]| steps.len() <= STEPS && steps.iter().map(size).sum::<usize>() <= BYTES;
+        if is_small(&self.steps) {
+            return vec![self];
+        }
+        let mut parts: Vec<Self> = Vec::new();
+        let mut room = 0;
+        for one in self.split() {
+            let bytes = one.steps.iter().map(size).sum();
+            match parts.last_mut() {
+                Some(part) if bytes <= room && part.steps.len() + one.steps.len() <= STEPS => {
+                    room -= bytes;
+                    part.staged.extend(one.staged);
+                    part.steps.extend(one.steps);
+                }
+                _ => {
+                    room = BYTES.saturating_sub(bytes);
+                    parts.push(one);
+                }
+            }
+        }
+        parts
+    }
+
     /// Each reaction by itself.
     pub(crate) fn split(self) -> impl Iterator<Item = Self> {
         let mut steps = self.steps.into_iter();

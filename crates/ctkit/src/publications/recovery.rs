@@ -43,6 +43,9 @@ impl Publications {
             of.owner = None;
             of.version.is_some()
         });
+        if known.len() < known.capacity() / 4 {
+            known.shrink_to_fit();
+        }
         std::mem::replace(self, Self { known, ..Self::default() })
     }
 
